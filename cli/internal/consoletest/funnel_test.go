@@ -1,131 +1,103 @@
 package consoletest
 
 import (
-	_ "embed"
+	"encoding/json"
 	"fmt"
-	"net/url"
-	"os"
-	"strings"
+	"net/http"
 	"testing"
-	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-
-	"github.com/lectern-dev/lectern/cli/internal/local"
 )
 
-//go:embed testdata/funnel.sql
-var funnelSQL string
-
-// entriesDatabase connects to the entries database of the run.
-func (w *world) entriesDatabase(t *testing.T) *pgx.Conn {
-	t.Helper()
-	text, err := os.ReadFile(local.EnvFile(w.folder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// All databases of a run are on one server. demo.env has the address of one of them.
-	_, warehouse, _ := strings.Cut(string(text), "LECTERN_SYNC_TO='")
-	warehouse, _, _ = strings.Cut(warehouse, "'")
-	u, err := url.Parse(warehouse)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User, u.Path = url.User("entries_owner"), "/entries"
-	conn, err := pgx.Connect(t.Context(), u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	return conn
-}
-
-// TestFunnel compares the funnels of the demo project with counts by SQL, row by row.
+// TestFunnel compares the funnels on the page with the API's figures, which the service compares with independent SQL. The
+// bars are seen in print and with forced colours, too.
 func TestFunnel(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	conn := w.entriesDatabase(t)
-	berlin, err := time.LoadLocation(zone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name, embeddable, filters string
-		version                   any
-		from, until               any
-	}{
-		{name: "all of solar", embeddable: solar},
-		{name: "all of loan", embeddable: "emb_loan3xw9d"},
-		{name: "all of skin", embeddable: "emb_skin5mh8t"},
-		{name: "a period", embeddable: solar, filters: "?after=2026-08-20&before=2026-09-02",
-			from: time.Date(2026, 8, 20, 0, 0, 0, 0, berlin), until: time.Date(2026, 9, 3, 0, 0, 0, 0, berlin)},
-		{name: "a version", embeddable: solar, filters: "?version=2", version: 2},
+	b := newTab(t, w)
+	b.keys = []string{w.APIKey}
+	for _, tt := range []struct{ name, embeddable, filters, query string }{
+		{"all of solar", solar, "?days=0", ""},
+		{"a period", solar, "?from=2026-08-20&to=2026-09-02", "&created_after=2026-08-19T21:59:59.999999Z&created_before=2026-09-02T22:00:00Z"},
+		{"a version", solar, "?days=0&version=2", "&version=2"},
+		{"all of loan", "emb_loan3xw9d", "?days=0", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			want := []string{}
-			rows, err := conn.Query(t.Context(), funnelSQL, demoProject, tt.embeddable, tt.version, tt.from, tt.until)
-			if err != nil {
-				t.Fatal(err)
+		answer, err := http.DefaultClient.Do(b.request("/projects/" + demoProject + "/entries-funnel?embeddable_id=" + tt.embeddable + tt.query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var figures []struct {
+			Entries, Started, Completed int
+			Pages                       []struct {
+				Key     string `json:"page_key"`
+				Reached int
+				Dropped int
 			}
-			for rows.Next() {
-				var entries, started, views, reached, dropped, timed int
-				var index int
-				var id, key string
-				var median *float64
-				if err := rows.Scan(&entries, &started, &views, &id, &key, &index, &reached, &dropped, &timed, &median); err != nil {
-					t.Fatal(err)
-				}
-				if len(want) == 0 {
-					want = append(want, fmt.Sprintf("%d entries, %d started", entries, started))
-				}
-				line := fmt.Sprintf("%s: %d reached, %d dropped", key, reached, dropped)
-				if median != nil {
-					line += ", " + duration(*median)
-				}
-				want = append(want, line)
-			}
-			if rows.Err() != nil || len(want) < 4 {
-				t.Fatalf("%d rows, %v", len(want), rows.Err())
-			}
-			last := len(want) - 1
-			head, _, _ := strings.Cut(want[last], " reached")
-			if _, median, found := strings.Cut(want[last], " dropped, "); found {
-				want[last] = head + " reached, " + median
-			} else {
-				want[last] = head + " reached" // nobody drops off on the last page
-			}
-
-			b := newTab(t, w)
-			b.signIn(demoProject, w.APIKey, at(demoProject, "funnel/"+tt.embeddable+tt.filters))
-			b.until("it is counted", `document.querySelector("[data-state=counted]")`)
-			got := eval[[]string](b, `(() => {
-				const number = text => parseInt(text.replaceAll(",", ""));
-				const figures = [...document.querySelectorAll("dl.figures b")].map(e => number(e.innerText));
-				return [figures[0] + " entries, " + figures[1] + " started", ...[...document.querySelectorAll("table.funnel tbody tr")].map(row => {
-					const [dropped, median] = [...row.querySelectorAll("td.number")].map(e => e.innerText);
-					return row.querySelector("th bdi").innerText + ": " + number(row.querySelector(".reached b").innerText) + " reached" +
-						(dropped === "last page" ? "" : ", " + number(dropped) + " dropped") + (median === "–" ? "" : ", " + median);
-				})];
-			})()`)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("SQL, and the page: %s", diff)
-			}
-		})
+		}
+		err = json.NewDecoder(answer.Body).Decode(&figures)
+		_ = answer.Body.Close()
+		if err != nil || len(figures) != 1 || len(figures[0].Pages) < 4 {
+			t.Fatalf("%s: %+v, %v", tt.name, figures, err)
+		}
+		f := figures[0]
+		want := []string{fmt.Sprintf("%d entries, %d started, %d completed", f.Entries, f.Started, f.Completed)}
+		for _, p := range f.Pages {
+			want = append(want, fmt.Sprintf("%s: %d reached, %d dropped", p.Key, p.Reached, p.Dropped))
+		}
+		b.signIn(demoProject, w.APIKey, at(demoProject, "funnel/"+tt.embeddable+tt.filters))
+		b.until("it is counted", `document.querySelector("[data-state=counted]")`)
+		got := eval[[]string](b, `(() => {
+			const number = text => parseInt(text.replaceAll(",", "")) || 0;
+			const figure = name => number(document.querySelector("[data-figure=" + name + "]").innerText);
+			return [figure("entries") + " entries, " + figure("started") + " started, " + figure("completed") + " completed",
+				...[...document.querySelectorAll("table.funnel tbody tr")].map(row =>
+					row.querySelector("th bdi").innerText + ": " + number(row.querySelector(".reached b").innerText) + " reached, " + number(row.querySelector("td.number").innerText) + " dropped")];
+		})()`)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the API, and the page: %s", tt.name, diff)
+		}
+	}
+	b.shows("The largest drop is on page ")
+	if versions := b.texts("table.versions thead a"); len(versions) < 2 {
+		t.Errorf("side by side: %v", versions)
+	}
+	for _, media := range []*emulation.SetEmulatedMediaParams{
+		emulation.SetEmulatedMedia().WithMedia("print"),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}}),
+	} {
+		b.run(media)
+		if seen := eval[bool](b, `[...document.querySelectorAll("table.funnel .share .part")].every(e => e.checkVisibility() && e.getBBox().width > 1 &&
+			getComputedStyle(e).fill !== getComputedStyle(e.parentNode.querySelector(".behind")).fill)`); !seen {
+			t.Errorf("the bars are not seen: %+v", media)
+		}
 	}
 }
 
-// duration formats milliseconds as the console does.
-func duration(ms float64) string {
-	seconds := int(ms/1000 + 0.5)
-	switch {
-	case ms < 1000:
-		return fmt.Sprintf("%d ms", int(ms+0.5))
-	case seconds < 60:
-		return fmt.Sprintf("%d s", seconds)
-	case seconds%60 == 0:
-		return fmt.Sprintf("%d min", seconds/60)
-	default:
-		return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
+// TestAnswers compares the distribution of an answer with the API's entries.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project, embeddable = "pr_answers", "em_answers"
+	key := w.newProject(t, project, "Answers", embeddable)
+	var entries []record
+	for i := range 40 {
+		entries = append(entries, newEntry(project, embeddable, fmt.Sprint("en_", i), demoEnd.AddDate(0, 0, -i), fmt.Sprintf(`{"colour":%q,"age":%d}`, []string{"red", "red", "blue", "green"}[i%4], 20+i)))
+	}
+	entries = append(entries, newEntry(project, embeddable, "en_none", demoEnd, `{}`))
+	w.send(t, "entries", entries...)
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "answers"))
+	b.clickText("A short questionnaire")
+	b.click("a[href*='key=colour']")
+	b.until("its answers", `document.querySelector("#distribution")?.innerText === "colour" && document.querySelector("[data-answered='40']") && !document.querySelector("[data-stale]")`)
+	if diff := cmp.Diff([]string{"red 20 50.0 %", "blue 10 25.0 %", "green 10 25.0 %"}, eval[[]string](b, `[...document.querySelectorAll(".values tbody tr")].map(e => e.innerText.replace(/\s+/g, " "))`)); diff != "" {
+		t.Error(diff)
+	}
+	b.shows("40 entries have an answer, 1 has none.")
+	b.click("a[href*='key=age']")
+	b.until("its numbers", `document.querySelector("[data-figure=minimum]")?.innerText === "20" && document.querySelector("[data-figure=maximum]").innerText === "59" && document.querySelector("[data-figure=median]").innerText === "39.5"`)
+	if bars := eval[int](b, `document.querySelectorAll(".chart svg .part").length`); bars != 20 {
+		t.Errorf("%d bars", bars)
 	}
 }

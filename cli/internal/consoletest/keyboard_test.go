@@ -51,8 +51,7 @@ func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
-	all := views(w)
-	b.show(w, all[0])
+	b.show(w, find(w, "overview"))
 	focus := func(what, expression string) {
 		t.Helper()
 		b.until("the focus is on "+what, `(() => { const e = document.activeElement; return `+expression+`; })()`)
@@ -71,6 +70,7 @@ func TestShortcuts(t *testing.T) {
 		focus("where it was before "+tt.label, `e.outerHTML === `+quote(here))
 	}
 
+	b.breaks() // no fault, but the browser logs that an entry with the typed id does not exist
 	b.press("/")
 	focus("the search", `e.role === "combobox"`)
 	// The driver sends a key and its character separately, so the search may receive the slash.
@@ -80,7 +80,22 @@ func TestShortcuts(t *testing.T) {
 	b.until("the embeddable", `document.querySelector("[data-added]") && document.querySelector("h1").innerText === "What would solar save you?"`)
 	focus("the page", `e.id === "main"`)
 
-	for key, v := range map[string]view{"e": all[1], "f": all[3], "b": all[5], "x": all[7], "c": all[9], "o": all[0]} {
+	// Search finds experiments by title and by id, and offers an entry or a contact only if it exists.
+	entry, err := w.api.Entry(t.Context(), demoProject, w.EntryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.press("/")
+	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Funnel"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {"nothing of the kind", ""}} {
+		typed, want := tt[0], tt[1]
+		b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent(typed))
+		b.until("what "+typed+" finds", `document.querySelector("[data-search=done]") && document.activeElement.value === `+quote(typed)+` && (document.querySelector("[role=option] .muted")?.innerText ?? "") === `+quote(want))
+	}
+	b.shows("Nothing has this title or id.")
+	b.press(kb.Escape)
+
+	for key, name := range map[string]string{"e": "entries", "f": "funnels", "a": "questions", "b": "embeddables", "x": "experiments", "c": "connect", "o": "overview"} {
+		v := find(w, name)
 		b.press("g", key)
 		b.until(v.name, `document.querySelector("h1")?.innerText === `+quote(v.h1)+` && (`+v.shown+`)`)
 		if got, want := b.address(), at(demoProject, v.path); got != want {
@@ -88,16 +103,20 @@ func TestShortcuts(t *testing.T) {
 		}
 	}
 
-	// In a text field, the same keys only type.
+	// In a list, arrow keys choose. The list keeps the focus, and each choice replaces the address.
 	b.press("g", "e")
-	b.rows(10_000)
-	b.click("input[name=contact]")
-	b.run(chromedp.KeyEvent("g/e?"))
-	if got := eval[string](b, `document.activeElement.value + (document.querySelector("dialog") ? " and a dialog" : "")`); got != "g/e?" {
-		t.Errorf("typed: %q", got)
+	b.until("the entries", find(w, "entries").shown)
+	before := eval[int](b, `document.querySelector("select[name=embeddable]").focus() ?? history.length`)
+	b.press(kb.ArrowDown)
+	b.until("a choice", `location.search.includes("embeddable=") && document.querySelectorAll("tr[data-entry]").length === 50 && !document.querySelector("[data-stale]")`)
+	b.press(kb.ArrowDown)
+	focus("the list", `e.name === "embeddable" && e.selectedIndex === 2 && location.search.includes(e.value)`)
+	if after := eval[int](b, `history.length`); after != before {
+		t.Errorf("the history grew from %d to %d", before, after)
 	}
 	for _, button := range []string{"Columns", "Download"} {
-		b.run(chromedp.Evaluate(`document.activeElement.value = "", [...document.querySelectorAll("button")].find(e => e.innerText === `+quote(button)+`).focus()`, nil), chromedp.KeyEvent(kb.Enter))
+		b.until(button, `[...document.querySelectorAll("button")].some(e => e.innerText === `+quote(button)+` && !e.disabled)`)
+		b.run(chromedp.Evaluate(`[...document.querySelectorAll("button")].find(e => e.innerText === `+quote(button)+`).focus()`, nil), chromedp.KeyEvent(kb.Enter))
 		focus("the dialog "+button, `e.closest("dialog")?.ariaLabel === `+quote(button))
 		b.press(kb.Escape)
 		focus("the button "+button, `e.innerText === `+quote(button))

@@ -65,12 +65,15 @@ func (b *tab) look(width int64, scheme string) {
 		chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))`, nil, awaited))
 }
 
-// fits fails the test if the page is wider than the window.
+// fits fails the test if the page is wider than the window, or scrolls further than its content.
 func (b *tab) fits(when string) {
 	b.Helper()
 	if wide := eval[[]string](b, `document.documentElement.scrollWidth <= innerWidth ? [] :
 		[document.documentElement.scrollWidth + " px", ...[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.outerHTML.slice(0, 150))]`); len(wide) > 0 {
 		b.Errorf("%s: the page is wider than the window: %s", when, strings.Join(wide, "\n  "))
+	}
+	if below := eval[float64](b, `document.documentElement.scrollHeight - Math.max(innerHeight, document.querySelector("#app").getBoundingClientRect().height)`); below > 1 {
+		b.Errorf("%s: the page scrolls %.0f px into emptiness", when, below)
 	}
 }
 
@@ -145,7 +148,8 @@ func TestLongLook(t *testing.T) {
 	t.Run("dialogs", func(t *testing.T) {
 		t.Parallel()
 		b := newTab(t, w)
-		b.show(w, views(w)[1])
+		b.signIn(demoProject, w.APIKey, at(demoProject, "entries?embeddable="+solar))
+		b.until("the entries", `[...document.querySelectorAll("button")].some(e => e.innerText === "Columns" && !e.disabled)`)
 		b.look(360, "light")
 		for _, dialog := range []struct{ label, open string }{
 			{"Keyboard", `document.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }))`},

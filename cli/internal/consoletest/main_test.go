@@ -237,3 +237,5 @@ func (w *world) newProject(t *testing.T, id, title, embeddable string) string {
 }
 
 const demoProject = demo.ProjectID
+
+var demoEnd = demo.End()

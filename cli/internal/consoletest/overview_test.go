@@ -1,8 +1,14 @@
 package consoletest
 
 import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -40,21 +46,45 @@ func TestOverview(t *testing.T) {
 
 	b := newTab(t, w)
 	b.signIn(demoProject, w.APIKey, overview)
-	b.until("all is read", `document.querySelector("[data-figure=total]") && !document.querySelector("main").innerText.includes("read so far")`)
-	if got, want := b.number("[data-figure=total]"), from(30); got != want {
-		t.Errorf("%d entries in 30 days, want %d", got, want)
+	b.until("all is shown", find(w, "overview").shown)
+	total := from(30)
+	if got := b.number("[data-figure=entries]"); got != total {
+		t.Errorf("%d entries in 30 days, want %d", got, total)
 	}
-	if got, want := b.number("[data-figure=today]"), from(1); got != want {
-		t.Errorf("%d entries on the last day, want %d", got, want)
+	earlier := from(60) - total
+	if got, want := b.text("[data-figure=entries] + span"), fmt.Sprintf("%.1f %% against the 30 days before", 100*math.Abs(float64(total-earlier))/float64(earlier)); !strings.Contains(got, want) {
+		t.Errorf("the change is %q, want %q", got, want)
 	}
 	b.clickText("As a table")
-	if rows := b.texts("figure tbody tr"); len(rows) != 30 {
+	if rows := b.texts("details tbody tr"); len(rows) != 30 {
 		t.Errorf("%d days in the table", len(rows))
 	}
-	sum := eval[int](b, `[...document.querySelectorAll("figure tbody td")].reduce((n, e) => n + Number(e.innerText.replaceAll(",", "")), 0)`)
-	if want := from(30); sum != want {
-		t.Errorf("the table has %d entries, want %d", sum, want)
+	sum := eval[int](b, `[...document.querySelectorAll("details tbody td:nth-child(2)")].reduce((n, e) => n + Number(e.innerText.replaceAll(",", "")), 0)`)
+	if sum != total {
+		t.Errorf("the table has %d entries, want %d", sum, total)
 	}
+	bars := eval[[]float64](b, `[...document.querySelectorAll(".chart svg a")].map(e => e.querySelector(".whole")?.getBBox().height ?? 0)`)
+	if len(bars) != 30 || slices.Min(bars) <= 0 {
+		t.Errorf("the bars are %v", bars)
+	}
+
+	// While another period is counted, the old figures are dimmed. A bar opens its entries.
+	gate := make(chan struct{})
+	b.breaks(&fault{part: "/entries-counts", serve: hold(gate)})
+	b.clickText("7 days")
+	b.until("dimmed", `document.querySelector("[data-stale] > dl.figures [data-figure=entries]") && getComputedStyle(document.querySelector("[data-stale] > dl.figures")).opacity < 0.5`)
+	if got := b.number("[data-figure=entries]"); got != total {
+		t.Errorf("while it counts, the page shows %d", got)
+	}
+	close(gate)
+	b.until("counted", `!document.querySelector("[data-stale]")`)
+	if got, want := b.number("[data-figure=entries]"), from(7); got != want {
+		t.Errorf("%d entries in 7 days, want %d", got, want)
+	}
+	eval[bool](b, `document.querySelector(".chart svg a:last-child").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))`)
+	b.until("the entries of the last day", `document.querySelector("[data-total='`+quoteInt(from(1))+`']") && document.querySelectorAll("tr[data-entry]").length === `+quoteInt(min(50, from(1))))
+	b.run(chromedp.NavigateBack())
+	b.until("the overview", find(w, "overview").shown)
 	running := 0
 	for _, err := range w.api.Experiments(t.Context(), demoProject, client.ExperimentQuery{Status: "running"}) {
 		if err != nil {
@@ -68,33 +98,37 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestOverviewIsLive checks that the open page follows stored and removed entries.
+// TestOverviewIsLive checks that an open page wakes up with the first entry, and follows stored and removed entries. An
+// entry with a clock that is far off changes no period.
 func TestOverviewIsLive(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project = "pr_live"
 	key := w.newProject(t, project, "Live", "em_live")
-	w.send(t, "entries", newEntry(project, "em_live", "en_1", time.Now().Add(-time.Minute), "{}"))
-
 	b := newTab(t, w)
-	b.signIn(project, key, "/console/p/"+project+"/overview")
-	b.until("it is live", `document.querySelector("[data-live=live]")`)
-	total := func(n string) string {
-		return `document.querySelector("[data-figure=total]").innerText === "` + n + `" && document.querySelector("[data-figure=today]").innerText === "` + n + `"`
+	b.signIn(project, key, at(project, "connect"))
+	b.until("it waits", `document.querySelector("[data-newest='']")`)
+	b.clickText("Overview")
+	b.state("empty")
+	w.send(t, "entries", newEntry(project, "em_live", "en_1", time.Now().Add(-time.Minute), `{"name":"Ada"}`))
+	total := func(n int) string {
+		return `document.querySelector("[data-figure=entries]")?.innerText === "` + quoteInt(n) + `" && document.querySelectorAll(".chart svg a").length === 30`
 	}
-	b.until("one entry", total("1"))
-	w.send(t, "entries", newEntry(project, "em_live", "en_2", time.Now(), "{}"))
-	b.until("two entries", total("2")+` && document.querySelector("[aria-labelledby=latest] li").innerText.startsWith("en_2")`)
+	b.until("one entry", total(1))
+	b.until("it is live", `document.querySelector("[data-live=live]")`)
+	w.send(t, "entries", newEntry(project, "em_live", "en_2", time.Now(), `{"name":"Grace"}`),
+		newEntry(project, "em_live", "en_far", time.Date(9999, 12, 31, 23, 30, 0, 0, time.UTC), `{"name":"Far"}`))
+	b.until("two entries", total(2)+` && document.querySelector("[aria-labelledby=latest]").innerText.includes("Grace")`)
+	b.shows("31 Dec 9999, 23:30 UTC")
 	if _, err := w.admin.EraseEntry(t.Context(), project, "en_2"); err != nil {
 		t.Fatal(err)
 	}
-	b.until("one entry again", total("1")+` && !document.querySelector("main").innerText.includes("en_2")`)
+	b.until("one entry again", total(1)+` && !document.querySelector("main").innerText.includes("Grace")`)
 
 	// The feed fails, the page says so, and then the feed continues from its cursor.
 	b.breaks(&fault{part: "entries-changes", serve: refusal(503, "service_unavailable", "Retry-After", "1")})
 	w.send(t, "entries", newEntry(project, "em_live", "en_3", time.Now(), "{}")) // ends the long poll
 	b.until("it says so", `document.querySelector("[data-live=broken]")`)
 	b.breaks()
-	w.send(t, "entries", newEntry(project, "em_live", "en_4", time.Now(), "{}"))
-	b.until("three entries", total("3")+` && document.querySelector("[data-live=live]")`)
+	b.until("two entries", total(2)+` && document.querySelector("[data-live=live]")`)
 }

@@ -2,6 +2,7 @@ package consoletest
 
 import (
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -33,16 +34,32 @@ func TestVersions(t *testing.T) {
 	w.send(t, "embeddable-versions",
 		version(1, `{"pages":["a","b"],"title":"One","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`),
 		version(2, `{"pages":["a","b","c"],"title":"Two","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`),
-		version(3, `{ "pages": ["a","b","c"], "title":"Two","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`))
+		version(3, `{ "pages": ["a","b","c"], "title":"Two","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`),
+		// JavaScript reads these two alike.
+		version(4, `{"n":10000000000000000001,"d":1,"d":2}`), version(5, `{"n":10000000000000000002,"d":2}`))
+	var many []record
+	for number := 6; number <= 5000; number++ {
+		v := version(1, "{}")
+		v["version_number"], v["embeddable_id"] = number, "em_many"
+		many = append(many, v)
+	}
+	w.send(t, "embeddables", record{"embeddable_id": "em_many", "title": "Many versions", "group_id": "gr_1", "project_id": project, "json_string_prod": "{}"})
+	w.send(t, "embeddable-versions", many...)
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "embeddables"))
 	b.clickText("A short questionnaire")
-	b.shows("The two are the same but for spaces between values.") // the last two versions
-	changes := func() []string { return b.texts(".line.added .text, .line.removed .text") }
+	changes := func() []string { return trimmed(b.texts(".line.added .text, .line.removed .text")) }
+	b.until("the last two versions", `document.querySelector("[data-added='1'][data-removed='2']")`)
+	if diff := cmp.Diff([]string{`"n": 10000000000000000001,`, `"d": 1,`, `"n": 10000000000000000002,`}, changes()); diff != "" {
+		t.Error(diff)
+	}
+	b.choose("Compare", "2")
+	b.choose("with", "3")
+	b.shows("The two are the same but for spaces between values.")
 	b.choose("Compare", "1")
 	b.choose("with", "2")
 	b.until("two lines and one", `document.querySelector("[data-added='3'][data-removed='2']")`)
-	if diff := cmp.Diff([]string{`"b"`, `"b",`, `"c"`, `"title": "One",`, `"title": "Two",`}, trimmed(changes())); diff != "" {
+	if diff := cmp.Diff([]string{`"b"`, `"b",`, `"c"`, `"title": "One",`, `"title": "Two",`}, changes()); diff != "" {
 		t.Error(diff)
 	}
 	if got, want := b.address(), at(project, "embeddables/"+embeddable+"?from=1&to=2"); got != want {
@@ -56,6 +73,11 @@ func TestVersions(t *testing.T) {
 	b.open(at(project, "embeddables/"+embeddable+"?from=1&to=77"))
 	b.breaks() // no fault, but the browser logs the 404
 	b.state("404")
+	b.breaks()
+	b.open(at(project, "embeddables/em_many"))
+	b.until("a page of versions", `document.querySelectorAll("[aria-labelledby=versions] tbody tr").length === 50 && document.querySelectorAll("main option").length < 200`)
+	b.clickText("Show 50 more")
+	b.until("two pages", `document.querySelectorAll("[aria-labelledby=versions] tbody tr").length === 100`)
 }
 
 func trimmed(lines []string) []string {
@@ -71,10 +93,11 @@ func TestExperiments(t *testing.T) {
 	w := start(t)
 	const project = "pr_experiments"
 	key := w.newProject(t, project, "Experiments", "em_1")
+	names := map[string]string{"ex_1": "Name of ex_1", "ex_2": ""}
 	experiment := func(id, status, updated string) record {
-		return record{"project_id": project, "id": id, "experimentId": id, "flowId": "em_1", "name": "Name of " + id, "hypothesis": "Shorter is better.",
+		return record{"project_id": project, "id": id, "experimentId": id, "flowId": "em_1", "name": names[id], "hypothesis": "Shorter is better.",
 			"impact_metrics": []string{"start_rate"}, "no_impact_metrics": nil, "created_at": "2026-09-01T08:00:00Z", "updated_at": updated, "observations": nil,
-			"outcome": "It was.", "attachments": `[{"name":"Result","url":"javascript:alert(1)"}]`, "variants": `{"a":{"name":"First","weight":50},"b":{"name":"Second","weight":50}}`,
+			"outcome": "It was.", "attachments": `[{"name":"Result","url":"javascript:alert(1)"}]`, "variants": `{"a":{"name":"First","version_number":1},"b":{"name":"Second","version_number":2}}`,
 			"flow_ids": []string{"em_1"}, "paused_showing_variant": nil, "winner_variant": "b", "status": status}
 	}
 	w.send(t, "experiments", experiment("ex_1", "draft", "2026-09-01T08:00:00Z"))
@@ -89,7 +112,9 @@ func TestExperiments(t *testing.T) {
 	if got, want := b.address(), at(project, "experiments?status=draft"); got != want {
 		t.Errorf("the address is %s, want %s", got, want)
 	}
-	b.clickText("All 2")
+	b.clickText("ex_2") // it has no name
+	b.until("the nameless one", `document.querySelector("h1").innerText === "ex_2" && document.querySelector(".history li")`)
+	b.clickText("Experiments")
 	b.clickText("Name of ex_1")
 	b.until("its history", `document.querySelectorAll(".history li").length === 3`)
 	var history []string
@@ -100,8 +125,14 @@ func TestExperiments(t *testing.T) {
 	if diff := cmp.Diff(want, history); diff != "" {
 		t.Error(diff)
 	}
-	if variants := strings.Join(b.texts(".variants h3"), ", "); strings.TrimSpace(variants) != "a, b Winner" {
-		t.Errorf("variants: %q", variants)
+	if diff := cmp.Diff([]string{"b Winner", "a"}, trimmed(b.texts("table.variants tbody th"))); diff != "" {
+		t.Error(diff)
+	}
+	if winner := b.text("[data-winner]"); !strings.Contains(winner, "Second (b): It was.") {
+		t.Errorf("the winner: %q", winner)
+	}
+	if to := eval[string](b, `document.querySelector("table.variants tbody a").getAttribute("href")`); to != at(project, "funnel/em_1?version=2&days=0") {
+		t.Errorf("the winner's funnel is %s", to)
 	}
 	for _, text := range []string{"Shorter is better.", "It was.", "javascript:alert(1)"} {
 		b.shows(text)
@@ -131,22 +162,29 @@ func TestConnect(t *testing.T) {
 	b.shows("RateLimit-Policy: " + answer.Header.Get("RateLimit-Policy"))
 	for _, language := range []string{"Go", "TypeScript", "curl"} {
 		b.clickText(language)
-		sample := b.text("pre.code")
-		if !strings.Contains(sample, w.APIKey[:6]+"…") || !strings.Contains(sample, demoProject) || !strings.Contains(sample, b.URL) {
+		sample := b.text(".sample pre.code")
+		if !strings.Contains(sample, "LECTERN_API_KEY") || !strings.Contains(sample, demoProject) || !strings.Contains(sample, b.URL) {
 			t.Errorf("%s: %s", language, sample)
 		}
 	}
 	b.run(chromedp.Evaluate(`document.hasFocus() || window.focus()`, nil))
 	b.clickText("Copy with the key")
 	b.shows("Copied")
+	if command := eval[string](b, `navigator.clipboard.readText()`); !strings.Contains(command, w.APIKey) {
+		t.Errorf("copied: %s", command)
+	}
+	b.click(".sample button")
+	b.until("the other", `document.querySelector(".sample button").innerText === "Copied"`)
 	command := eval[string](b, `navigator.clipboard.readText()`)
-	if !strings.Contains(command, w.APIKey) {
-		t.Fatalf("copied: %s", command)
+	if strings.Contains(command, w.APIKey[:6]) {
+		t.Errorf("copied a part of the key: %s", command)
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+	run := exec.CommandContext(t.Context(), "sh", "-c", command)
+	run.Env = append(os.Environ(), "LECTERN_API_KEY="+w.APIKey)
+	out, err := run.Output()
 	if lines := strings.Count(string(out), "\n"); err != nil || lines != 10_000 {
 		t.Errorf("the copied request gave %d entries, %v", lines, err)
 	}

@@ -41,12 +41,17 @@ func TestSignInByLink(t *testing.T) {
 	}
 
 	b.run(chromedp.Reload())
-	b.until("the session goes on", `document.querySelector("[data-figure=total]")`)
+	b.until("the session goes on", `document.querySelector("[data-figure=entries]")`)
 
 	b.choose("Times in", "UTC")
+	// A link opens in a tab of its own, with the session. The sign-out is for all tabs, and for no other application.
+	other := b.another(overview)
+	other.until("signed in, too", `document.querySelector("nav .project")?.innerText.includes("`+demoProject+`")`)
+	eval[bool](b, `localStorage.setItem("another", "1") === sessionStorage.setItem("another", "1")`)
 	b.clickText("Sign out")
+	other.until("signed out, too", `document.querySelector("form input[name=key]") && sessionStorage.length === 0`)
 	b.until("signed out", `document.querySelector("form input[name=key]") && !document.querySelector("nav")`)
-	nothing := map[string][]string{"session": {}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
+	nothing := map[string][]string{"session": {"another"}, "local": {"another"}, "cookies": {}, "databases": {}, "caches": {}}
 	if diff := cmp.Diff(nothing, b.stored()); diff != "" {
 		t.Errorf("the browser keeps after the sign-out: %s", diff)
 	}
@@ -75,6 +80,7 @@ func TestSignInByForm(t *testing.T) {
 	if got := eval[string](b, `document.querySelector("input[name=project]").value`); got != demoProject {
 		t.Errorf("the project is %q", got)
 	}
+	b.run(chromedp.SendKeys("input[name=project]", " ", chromedp.ByQuery)) // as copied with a blank
 	b.run(chromedp.SendKeys("input[name=key]", "rk_mistyped"+kb.Enter, chromedp.ByQuery))
 	b.state("401")
 	b.shows("The API key is not accepted")

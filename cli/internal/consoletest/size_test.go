@@ -13,7 +13,7 @@ import (
 func TestSize(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	const most = 150_000
+	const most = 60_000
 	files, err := filepath.Glob("../../../services/console/internal/site/dist/assets/*.js")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v: no script", files, err)

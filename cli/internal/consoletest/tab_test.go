@@ -53,6 +53,18 @@ func newTab(t *testing.T, w *world) *tab {
 	return b
 }
 
+// another opens an address in a second tab of the same browser context, as ctrl-click does.
+func (b *tab) another(path string) *tab {
+	b.Helper()
+	id, err := target.CreateTarget(b.URL + path).WithBrowserContextID(b.contextID).Do(cdp.WithExecutor(b.ctx, chromedp.FromContext(b.ctx).Browser))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(id))
+	b.Cleanup(cancel)
+	return &tab{T: b.T, front: b.front, ctx: ctx, contextID: b.contextID, keys: b.keys}
+}
+
 // newWindow opens an empty window in a new browser context. The browser opens a tab only if a window exists.
 func (b *tab) newWindow(w *world) (id target.ID) {
 	b.Helper()
@@ -303,7 +315,7 @@ func (b *tab) click(selector string) {
 // clickText clicks on the first button or link with exactly this text.
 func (b *tab) clickText(text string) {
 	b.Helper()
-	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility() && !e.disabled)`
+	found := `[...document.querySelectorAll("button, a, summary")].find(e => (e.innerText ?? "").trim() === ` + quote(text) + ` && e.checkVisibility() && !e.disabled)`
 	b.until(text, found)
 	where := func() (x, y float64) {
 		at := eval[[]float64](b, `(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)

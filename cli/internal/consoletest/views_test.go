@@ -1,6 +1,7 @@
 package consoletest
 
 import (
+	"context"
 	"net/url"
 )
 
@@ -8,7 +9,7 @@ import (
 type view struct {
 	name string
 	path string // the part of the address after the project
-	h1   string
+	h1   string // "" if it is from the data
 	// shown is an expression that is true once the page shows all of its data.
 	shown string
 	// empty is an expression that is true on the same page of an empty project.
@@ -24,20 +25,37 @@ const (
 // views returns every kind of page.
 func views(w *world) []view {
 	const isEmpty, isMissing = `document.querySelector("main [data-state=empty]")`, `document.querySelector("main [data-state='404']")`
+	const embeddables = `document.querySelectorAll("main tbody tr").length === 3 && document.querySelector("main tbody td.number")`
+	contact := "unknown" // the page then says so
+	if entry, err := w.api.Entry(context.Background(), demoProject, w.EntryID); err == nil {
+		contact = entry.ContactID
+	}
 	return []view{
 		{"overview", "overview", "Overview",
-			`document.querySelector("[data-figure=total]") && !document.querySelector("main").innerText.includes("read so far") && document.querySelector("[aria-labelledby=running] li")`, isEmpty},
-		{"entries", "entries", "Entries", // the button for columns works once the answers are counted
-			`document.querySelector("main [role=grid][data-rows='10000']") && document.querySelector("main [data-state=done]") && [...document.querySelectorAll("main button")].some(e => e.innerText === "Columns" && !e.disabled)`, isEmpty},
-		{"entry", "entries/" + url.PathEscape(w.EntryID), w.EntryID, `document.querySelector("[data-answers]") && document.querySelector("[data-events]")`, isMissing},
-		{"funnels", "funnel", "Funnel", `document.querySelectorAll("main li a").length === 3`, isEmpty},
+			`document.querySelector("[data-figure=drop]")?.innerText.includes("%") && document.querySelector("[aria-labelledby=running] li") && document.querySelector("[aria-labelledby=latest] li")`, isEmpty},
+		{"entries", "entries", "Entries", `document.querySelectorAll("tr[data-entry]").length === 50 && document.querySelector("[data-total='10000']")`, isEmpty},
+		{"entry", "entries/" + url.PathEscape(w.EntryID), "", `document.querySelector("[data-answers]") && document.querySelector("[data-events]")`, isMissing},
+		{"contact", "contacts/" + url.PathEscape(contact), contact, `document.querySelector(".timeline li")`, isEmpty},
+		{"funnels", "funnel", "Funnel", embeddables + ` && document.querySelector("main .trend")`, isEmpty},
 		{"funnel", "funnel/" + solar, "What would solar save you?", `document.querySelector("[data-state=counted]")`, isEmpty},
-		{"embeddables", "embeddables", "Embeddables", `document.querySelectorAll("main tbody tr").length === 3`, isEmpty},
+		{"questions", "answers", "Answers", embeddables, isEmpty},
+		{"answers", "answers/" + solar, "What would solar save you?", `document.querySelector("[data-answered]")`, isEmpty},
+		{"embeddables", "embeddables", "Embeddables", embeddables, isEmpty},
 		{"embeddable", "embeddables/" + solar, "What would solar save you?", `document.querySelector("[data-added]") && document.querySelector("[aria-labelledby=versions] tbody tr")`, isMissing},
 		{"experiments", "experiments", "Experiments", `document.querySelectorAll("main .rows li").length === 8`, isEmpty},
 		{"experiment", "experiments/" + headline, "A question as headline", `document.querySelector("main .history li")`, isMissing},
-		{"connect", "connect", "Connect", `document.querySelector("[data-figure=remaining]")`, `document.querySelector("[data-figure=remaining]")`},
+		{"connect", "connect", "Connect", `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest]")`, `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest='']")`},
 	}
+}
+
+// find returns the view with a name.
+func find(w *world, name string) view {
+	for _, v := range views(w) {
+		if v.name == name {
+			return v
+		}
+	}
+	panic("no view " + name)
 }
 
 func at(project, path string) string { return "/console/p/" + url.PathEscape(project) + "/" + path }

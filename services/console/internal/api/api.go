@@ -21,19 +21,18 @@ const (
 )
 
 // policy is the page's Content-Security-Policy. The page loads from its own origin alone, and calls the API there. Text
-// reaches the document as text: without Trusted Types of the one policy, nothing becomes HTML or script.
+// reaches the document as text: without a policy of Trusted Types, nothing becomes HTML or script.
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
 	"style-src 'self'",
 	"img-src 'self'",
 	"connect-src 'self'",
-	"worker-src 'self'",
 	"base-uri 'none'",
 	"form-action 'none'",
 	"frame-ancestors 'none'",
 	"require-trusted-types-for 'script'",
-	"trusted-types lectern",
+	"trusted-types 'none'",
 }, "; ")
 
 // permissions is the Permissions-Policy: the page needs no device, and no interface that others use to follow people.

@@ -2,8 +2,8 @@
 // number loses digits and no depth of nesting matters.
 import type { Entry } from "@lectern/client";
 
-/** How many answers are columns at most: the most frequent ones. */
-export const mostColumns = 1000;
+/** How many answers are columns of a file at most: the most frequent ones. */
+const mostColumns = 1000;
 
 /** How many answers are counted at most: those that come first. */
 const mostNames = 20_000;
@@ -139,6 +139,20 @@ export function indented(json: string): string {
     }
   }
   return out.join("");
+}
+
+/** How long a title is at most, in characters. */
+const longestTitle = 80;
+
+/** titleOf returns a title for an entry: the visitor's name or address, or else the first answers. "" without any. */
+export function titleOf({ entry_data }: Pick<Entry, "entry_data">): string {
+  const answers = answersOf(entry_data);
+  if (!answers) return entry_data.slice(0, longestTitle);
+  const all = [...answers].filter(([, json]) => isText(json) && text(json).trim() !== "").map(([name, json]) => ({ name: name.toLowerCase().replace(/[^a-z]/g, ""), value: text(json) }));
+  const value = (...names: string[]) => all.find(({ name }) => names.includes(name))?.value;
+  const name = [value("firstname", "givenname"), value("lastname", "surname", "familyname")].filter(Boolean).join(" ");
+  const title = name || value("name", "fullname", "company") || value("email", "emailaddress", "mail", "phone") || all.slice(0, 2).map((one) => one.value).join(", ") || [...answers.values()].map(text).find(Boolean) || "";
+  return title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title;
 }
 
 /** Names counts in how many entries each answer is. */

@@ -1,90 +1,55 @@
-// Chooses what the window shows: the sign-in, or the shell with a page in it. The script of the page that is shown comes
-// first, the scripts of the other pages after it.
+// Chooses what the window shows: the sign-in, or the shell with a page in it.
 import type { ComponentChildren, ComponentType } from "preact";
-import { useEffect, useErrorBoundary, useState } from "preact/hooks";
+import { useErrorBoundary } from "preact/hooks";
+import { errorOf } from "./api.ts";
+import { Answers } from "./pages/answers.tsx";
+import { Connect } from "./pages/connect.tsx";
+import { ContactPage } from "./pages/contact.tsx";
+import { EmbeddablePage } from "./pages/embeddable.tsx";
+import { Embeddables } from "./pages/embeddables.tsx";
+import { Entries } from "./pages/entries.tsx";
+import { EntryPage } from "./pages/entry.tsx";
+import { ExperimentPage } from "./pages/experiment.tsx";
+import { Experiments } from "./pages/experiments.tsx";
+import { Funnel, Funnels } from "./pages/funnel.tsx";
+import { Overview } from "./pages/overview.tsx";
 import { SignIn } from "./pages/signin.tsx";
 import { here, type Page } from "./router.ts";
-import { session } from "./session.ts";
+import { asking, session } from "./session.ts";
 import { PageHead } from "./ui/parts.tsx";
 import { Shell } from "./ui/shell.tsx";
-import { Loading, Problem } from "./ui/state.tsx";
+import { Problem } from "./ui/state.tsx";
 
 type View = ComponentType<{ project: string; id: string }>;
 
-const views: Record<Page, { list: () => Promise<View>; one?: () => Promise<View> }> = {
-  overview: { list: async () => (await import("./pages/overview.tsx")).Overview },
-  entries: { list: async () => (await import("./pages/entries.tsx")).Entries, one: async () => (await import("./pages/entry.tsx")).EntryPage },
-  funnel: { list: async () => (await import("./pages/funnel.tsx")).Funnel, one: async () => (await import("./pages/funnel.tsx")).Funnel },
-  embeddables: { list: async () => (await import("./pages/embeddables.tsx")).Embeddables, one: async () => (await import("./pages/embeddable.tsx")).EmbeddablePage },
-  experiments: { list: async () => (await import("./pages/experiments.tsx")).Experiments, one: async () => (await import("./pages/experiment.tsx")).ExperimentPage },
-  connect: { list: async () => (await import("./pages/connect.tsx")).Connect },
+/** For each page, its list and its page of one subject. */
+const views: Record<Page, [View | undefined, View?]> = {
+  overview: [Overview],
+  entries: [Entries, EntryPage],
+  contacts: [undefined, ContactPage],
+  funnel: [Funnels, Funnel],
+  answers: [Embeddables, Answers],
+  embeddables: [Embeddables, EmbeddablePage],
+  experiments: [Experiments, ExperimentPage],
+  connect: [Connect],
 };
 
 /** App is the whole console. */
 export function App() {
   const current = session.value;
-  const place = here.value;
-  if (!current || (place.project !== "" && place.project !== current.project)) return <SignIn project={place.project} />;
-  const page = place.page;
-  const load = page && (place.id ? views[page].one : views[page].list);
+  const { project, page, id } = here.value;
+  if (!current && asking.value) return null;
+  if (!current || (project !== "" && project !== current.project)) return <SignIn project={project} />;
+  const View = page && views[page][id ? 1 : 0];
   return (
     <Shell project={current.project} page={page}>
-      {load ? <Lazy key={`${page} ${place.id ? "one" : "list"}`} load={load} project={current.project} id={place.id} /> : <NotFound />}
+      <Guarded key={`${page} ${id}`}>{View ? <View project={current.project} id={id} /> : <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />}</Guarded>
     </Shell>
   );
-}
-
-function NotFound() {
-  return (
-    <section class="page">
-      <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />
-    </section>
-  );
-}
-
-function Lazy({ load, project, id }: { load: () => Promise<View>; project: string; id: string }) {
-  const [view, setView] = useState<{ View?: View; error?: Error }>({});
-  useEffect(() => {
-    let wanted = true;
-    setView({});
-    load().then(
-      (View) => {
-        if (wanted) setView({ View });
-        fetchTheRest();
-      },
-      (error: unknown) => wanted && setView({ error: error instanceof Error ? error : new Error(String(error)) }),
-    );
-    return () => {
-      wanted = false;
-    };
-  }, [load]);
-  if (view.View) {
-    return (
-      <Guarded key={id}>
-        <view.View project={project} id={id} />
-      </Guarded>
-    );
-  }
-  // The browser remembers that a script could not be loaded. Only a fresh page asks for it again.
-  if (view.error) return <Problem error={view.error} retry={() => location.reload()} />;
-  return <Loading what="the page" />;
 }
 
 /** Guarded shows its content, or that it failed. The navigation stays usable. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [failed, reset] = useErrorBoundary();
-  if (failed) return <Problem error={failed instanceof Error ? failed : new Error(String(failed))} retry={reset} />;
-  return <>{children}</>;
-}
-
-let fetched = false;
-
-/** fetchTheRest fetches the scripts of all other pages, so that they open at once, and also without a network. */
-function fetchTheRest(): void {
-  if (fetched) return;
-  fetched = true;
-  setTimeout(() => {
-    // A script that cannot be loaded matters when its page is opened.
-    for (const { list, one } of Object.values(views)) void Promise.allSettled([list(), one?.()]);
-  }, 1000);
+  return failed ? <Problem error={errorOf(failed)} retry={reset} /> : <section class="page">{children}</section>;
 }

@@ -1,12 +1,16 @@
 // Compares two definitions, line by line. A definition is JSON within a string; a text that is not JSON is compared unchanged.
 import { diffLines } from "diff";
+import { indented } from "./answers.ts";
 
-/** definitionLines writes a definition on lines of their own, so that it can be read and compared. */
+/**
+ * definitionLines writes a definition on lines of their own, so that it can be read and compared. The values keep the
+ * wording of the source: numbers keep their digits, and members that are there twice stay.
+ */
 export function definitionLines(definition: string): { text: string; valid: boolean } {
   try {
-    return { text: JSON.stringify(JSON.parse(definition), null, 2), valid: true };
+    JSON.parse(definition);
+    return { text: indented(definition), valid: true };
   } catch {
-    // The text is not JSON, or JSON.stringify cannot write its depth.
     return { text: definition, valid: false };
   }
 }

@@ -2,12 +2,13 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { startPreferences } from "./preferences.ts";
 import { startRouter } from "./router.ts";
-import { takeSignInLink, watchSession } from "./session.ts";
+import { shareSession, takeSignInLink, watchSession } from "./session.ts";
 
 // First of all, so that the key is in the address for as short a time as possible.
 takeSignInLink();
 addEventListener("hashchange", takeSignInLink);
 watchSession();
+shareSession();
 startPreferences();
 startRouter();
 

@@ -5,14 +5,16 @@
 // An address never holds the API key.
 import { signal } from "@preact/signals";
 
-export const pages = ["overview", "entries", "funnel", "embeddables", "experiments", "connect"] as const;
-export type Page = (typeof pages)[number];
+export const pages = ["overview", "entries", "funnel", "answers", "embeddables", "experiments", "connect"] as const;
+/** Page is a page of the navigation, or the page of a contact. */
+export type Page = (typeof pages)[number] | "contacts";
 
 /** pageNames are the names of the pages, as visitors read them. */
-export const pageNames: Record<Page, string> = {
+export const pageNames: Record<(typeof pages)[number], string> = {
   overview: "Overview",
   entries: "Entries",
   funnel: "Funnel",
+  answers: "Answers",
   embeddables: "Embeddables",
   experiments: "Experiments",
   connect: "Connect",
@@ -25,7 +27,7 @@ export interface Place {
   project: string;
   /** The page, or undefined if there is no page of that name. */
   page: Page | undefined;
-  /** The subject of the page: an entry, an embeddable or an experiment. "" for the list. */
+  /** The subject of the page: an entry, a contact, an embeddable or an experiment. "" for the list. */
   id: string;
   query: URLSearchParams;
 }
@@ -43,7 +45,7 @@ export function parse(url: Pick<URL, "pathname" | "search">): Place {
   const query = new URLSearchParams(url.search);
   const [mark, project, page = "overview", id, ...rest] = url.pathname.slice(base.length).replace(/\/$/, "").split("/");
   if (mark === "" && project === undefined) return { project: "", page: "overview", id: "", query };
-  const known = mark === "p" && project && rest.length === 0 ? pages.find((p) => p === page) : undefined;
+  const known = mark === "p" && project && rest.length === 0 ? ([...pages, "contacts"] as const).find((p) => p === page) : undefined;
   return { project: mark === "p" ? decode(project) : "", page: known, id: decode(id), query };
 }
 
@@ -70,11 +72,15 @@ export function go(to: string, options: { replace?: boolean } = {}): void {
   }
 }
 
-/** filter changes filters of the current page in its address. An empty value removes a filter. */
+/** filtered returns the address of the current page with other filters. An empty value removes a filter. Lists begin again. */
+export function filtered(changes: Record<string, string>): string {
+  const { project, page = "overview", id, query } = here.peek();
+  return address(project, page, id, { ...Object.fromEntries(query), page: "", ...changes });
+}
+
+/** filter changes filters of the current page in its address. */
 export function filter(changes: Record<string, string>): void {
-  const place = here.peek();
-  if (!place.page) return;
-  go(address(place.project, place.page, place.id, { ...Object.fromEntries(place.query), ...changes }), { replace: true });
+  go(filtered(changes), { replace: true });
 }
 
 /** startRouter makes links and the browser's buttons work without loading the page again. */
@@ -85,8 +91,9 @@ export function startRouter(): void {
   addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (!link || event.defaultPrevented || event.button !== 0) return;
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute("download")) return;
-    const url = new URL(link.href);
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.hasAttribute("target") || link.hasAttribute("download")) return;
+    // A link of a drawing has its address in an object.
+    const url = new URL(link.getAttribute("href") ?? "", location.href);
     if (url.origin !== location.origin || !url.pathname.startsWith(base) || url.hash) return;
     event.preventDefault();
     go(url.pathname + url.search);

@@ -1,4 +1,5 @@
-// The session: a project and an API key for it. It lives in this tab's session storage and in memory, nowhere else.
+// The session: a project and an API key for it. It lives in a tab's session storage and in memory, nowhere else. A new tab
+// of the same browser asks the open ones for it, so that a link can be opened in a tab of its own.
 import { signal } from "@preact/signals";
 import { address, go, here } from "./router.ts";
 
@@ -29,6 +30,33 @@ function read(): Session | null {
 /** session is the current session, or null. */
 export const session = signal<Session | null>(read());
 
+/** asking reports whether this tab still waits for the session of another one. */
+export const asking = signal(false);
+
+/** How long other tabs have to answer, in milliseconds. */
+const patience = 300;
+
+// Only pages of this origin hear it.
+const tabs = new BroadcastChannel(stored);
+
+/** shareSession takes the session of another tab if this one has none, and gives it to tabs that ask. */
+export function shareSession(): void {
+  tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean }>) => {
+    const current = session.peek();
+    if (data.ends && current) forget();
+    else if (data.wants !== undefined && current && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
+    else if (data.has && asking.peek() && !current) {
+      const { project } = here.peek();
+      if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
+      if (project === "") go(address(data.has.project, "overview"), { replace: true });
+    }
+  });
+  if (session.peek()) return;
+  asking.value = true;
+  tabs.postMessage({ wants: here.peek().project });
+  setTimeout(() => (asking.value = false), patience);
+}
+
 /** signIn starts a session. It replaces the one before it. */
 export function signIn(project: string, key: string): void {
   session.value = { project, key };
@@ -39,11 +67,17 @@ export function signIn(project: string, key: string): void {
   }
 }
 
-/** signOut forgets the session and all preferences, and loads the page again so that nothing stays in memory. */
+/** signOut forgets the session and all preferences in all tabs, and loads the page again so that nothing stays in memory. */
 export function signOut(): void {
+  tabs.postMessage({ ends: true });
+  forget();
+}
+
+function forget(): void {
+  session.value = null; // or this tab could still give it to another one
   try {
-    sessionStorage.clear();
-    localStorage.clear();
+    // Other applications of this origin have items here, too.
+    for (const storage of [sessionStorage, localStorage]) for (const name of Object.keys(storage)) if (name.startsWith("lectern.")) storage.removeItem(name);
   } catch {
     // Storage is blocked: there is nothing in it.
   }

@@ -13,17 +13,24 @@ function format(name: string, options: Intl.DateTimeFormatOptions, timeZone = zo
   return found;
 }
 
+const years = { first: Date.parse("0001-01-02T00:00:00Z"), end: Date.parse("9999-12-31T00:00:00Z") };
+
+/** written writes a moment. In UTC, which is said, if another zone could move it out of the years 1 to 9999. */
+function written(name: string, options: Intl.DateTimeFormatOptions, at: number): string {
+  return at >= years.first && at < years.end ? format(name, options).format(at) : `${format(name, options, "UTC").format(at)} UTC`;
+}
+
 /** dateTime writes a moment to the minute: "30 Sept 2026, 23:51". */
-export const dateTime = (at: number): string => format("minute", { dateStyle: "medium", timeStyle: "short" }).format(at);
+export const dateTime = (at: number): string => written("minute", { dateStyle: "medium", timeStyle: "short" }, at);
 
 /** exactTime writes a moment to the second, with its zone. */
-export const exactTime = (at: number): string => format("second", { dateStyle: "medium", timeStyle: "long" }).format(at);
+export const exactTime = (at: number): string => written("second", { dateStyle: "medium", timeStyle: "long" }, at);
 
 /** clock writes the time of day to the second. */
-export const clock = (at: number): string => format("clock", { timeStyle: "medium" }).format(at);
+export const clock = (at: number): string => written("clock", { timeStyle: "medium" }, at);
 
 /** day writes a date: "30 Sept 2026". */
-export const day = (at: number): string => format("day", { dateStyle: "medium" }).format(at);
+export const day = (at: number): string => written("day", { dateStyle: "medium" }, at);
 
 /** shortDay writes a date without its year: "30 Sept". */
 export const shortDay = (at: number): string => format("short", { day: "numeric", month: "short" }).format(at);

@@ -1,14 +1,11 @@
 import { useState } from "preact/hooks";
-import { rate, useLoad } from "../api.ts";
+import { collect, rate, useLoad } from "../api.ts";
+import { address } from "../router.ts";
 import { session } from "../session.ts";
 import { count } from "../time.ts";
-import { CopyButton, PageHead } from "../ui/parts.tsx";
-import { Loaded } from "../ui/state.tsx";
-
-/** masked shows how a key begins, and hides the rest. */
-function masked(key: string): string {
-  return `${key.slice(0, 6)}…`;
-}
+import { Awake } from "../ui/first.tsx";
+import { Badge, CopyButton, PageHead, Time, TitleOf } from "../ui/parts.tsx";
+import { Loaded, Problem } from "../ui/state.tsx";
 
 interface Sample {
   id: string;
@@ -22,12 +19,17 @@ interface Sample {
 interface Values {
   url: string;
   project: string;
-  key: string;
+  /** The key, or undefined to read it from the environment. */
+  key: string | undefined;
 }
+
+/** The variable of the environment that has the key. */
+const variable = "LECTERN_API_KEY";
 
 // Each value is written so that a shell, Go and TypeScript take it as one text, whatever it holds.
 const shell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 const quoted = (text: string) => JSON.stringify(text);
+const header = (key: string | undefined) => (key === undefined ? `"X-Api-Key: $${variable}"` : shell(`X-Api-Key: ${key}`));
 
 const goProgram = ({ url, key }: Values, body: string, imports: string[]) => `package main
 
@@ -35,12 +37,12 @@ import (
 	"context"
 	"fmt"
 	"log"
-${imports.map((name) => `	"${name}"\n`).join("")}
+${key === undefined ? `	"os"\n` : ""}${imports.map((name) => `	"${name}"\n`).join("")}
 	"github.com/lectern-dev/lectern/client"
 )
 
 func main() {
-	c, err := client.New(${quoted(url)}, client.WithAPIKey(${quoted(key)}))
+	c, err := client.New(${quoted(url)}, client.WithAPIKey(${key === undefined ? `os.Getenv("${variable}")` : quoted(key)}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,7 +52,7 @@ ${body}
 
 const typescriptClient = ({ url, key }: Values) => `import { Client } from "@lectern/client";
 
-const client = new Client({ baseURL: ${quoted(url)}, apiKey: ${quoted(key)} });
+const client = new Client({ baseURL: ${quoted(url)}, apiKey: ${key === undefined ? `process.env.${variable} ?? ""` : quoted(key)} });
 `;
 
 const samples: Sample[] = [
@@ -58,7 +60,7 @@ const samples: Sample[] = [
     id: "entries",
     name: "Read entries",
     what: "All entries that were updated in 2026, the oldest first.",
-    curl: ({ url, project, key }) => `curl -H ${shell(`X-Api-Key: ${key}`)} -H 'Accept: application/x-ndjson' \\
+    curl: ({ url, project, key }) => `curl -H ${header(key)} -H 'Accept: application/x-ndjson' \\
   ${shell(`${url}/projects/${encodeURIComponent(project)}/entries?updated_after=2026-01-01&direction=ASC&limit=1000000`)}
 `,
     go: (v) =>
@@ -83,7 +85,7 @@ for await (const entry of client.entries(${quoted(v.project)}, { updated_after: 
     id: "changes",
     name: "Follow changes",
     what: "Everything that is stored or removed, from the beginning, then as it happens. Keep the cursor to go on later.",
-    curl: ({ url, project, key }) => `curl -i -H ${shell(`X-Api-Key: ${key}`)} \\
+    curl: ({ url, project, key }) => `curl -i -H ${header(key)} \\
   ${shell(`${url}/projects/${encodeURIComponent(project)}/entries-changes?wait=60`)}
 # Next time, add &cursor= with the value of X-Next-Cursor.
 `,
@@ -116,10 +118,11 @@ const languages = [
 export function Connect({ project }: { project: string }) {
   const [language, setLanguage] = useState<(typeof languages)[number]["id"]>("curl");
   const key = session.value?.key ?? "";
-  const shown: Values = { url: location.origin, project, key: masked(key) };
+  const shown: Values = { url: location.origin, project, key: undefined };
   return (
-    <section class="page">
-      <PageHead title="Connect" lead="The same requests in three languages, with the values of this project." />
+    <>
+      <PageHead title="Connect" lead="Send entries in, and read them from your own programs. The requests have the values of this project." />
+      <Sending project={project} />
       <div class="card">
         <div class="actions" role="group" aria-label="Language">
           {languages.map(({ id, name }) => (
@@ -154,6 +157,55 @@ export function Connect({ project }: { project: string }) {
         </p>
       </div>
       <Limits project={project} />
+    </>
+  );
+}
+
+/** first returns the command that sends an entry. */
+function first(project: string, now: string): string {
+  const entry = {
+    entry_id: "my-first-entry", project_id: project, embeddable_id: "my-form", group_id: "my-group", contact_id: "my-visitor",
+    created_at: now, updated_at: now, entry_data: JSON.stringify({ name: "Ada", answer: 42 }),
+  };
+  return `curl -H "X-Api-Key: $LECTERN_INGEST_API_KEY" "$LECTERN_INTERNAL_URL/internal/entries" \\
+  --data-binary ${shell(JSON.stringify(entry))}
+`;
+}
+
+/** Sending shows how the first entry is sent, and that it came. */
+function Sending({ project }: { project: string }) {
+  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: 1 }, { signal })), [project]);
+  const [command] = useState(() => first(project, new Date().toISOString()));
+  const newest = load.value?.[0];
+  return (
+    <section class="card" aria-labelledby="sending">
+      <div class="pagehead">
+        <div>
+          <h2 id="sending">Send an entry</h2>
+          <p class="muted small">
+            Data goes in at the internal address, with a key for ingest. An operator has both. For a run on this machine they are in <code>.lectern/demo.env</code>.
+          </p>
+        </div>
+        <CopyButton text={() => command} />
+      </div>
+      <pre class="raw code" tabIndex={0} role="region" aria-label="The command that sends an entry">
+        {command}
+      </pre>
+      <Awake project={project} wake={load.reload} />
+      {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
+      {load.value && (
+        <p role="status" data-newest={newest?.entry_id ?? ""}>
+          {newest ? (
+            <>
+              <Badge tone="good">Entries come in</Badge> The newest: <a href={address(project, "entries", newest.entry_id)}><TitleOf entry={newest} /></a>, <Time at={newest.updated_at} />.
+            </>
+          ) : (
+            <>
+              <span class="spinner" aria-hidden="true" /> Waiting for the first entry. This line changes when it is there.
+            </>
+          )}
+        </p>
+      )}
     </section>
   );
 }

@@ -6,65 +6,81 @@ import { address, filter, here } from "../router.ts";
 import { count, counted } from "../time.ts";
 import { CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
-import "../style/embeddable.css";
 
 /** In production is the name, in addresses, of the definition that is in use now. */
 const production = "production";
 
+/** How many versions the page lists at first, and more when the visitor asks for it. */
+const step = 50;
+
 /** EmbeddablePage shows the versions of an embeddable, one definition, or the difference of any two. */
 export function EmbeddablePage({ project, id }: { project: string; id: string }) {
-  const load = useLoad(
+  const [most, setMost] = useState(step);
+  const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), [project, id]);
+  const versions = useLoad(
     async ({ client, signal }) => {
-      const [embeddable, versions] = await Promise.all([client.embeddable(project, id, { signal }), collect(client.versions(project, id, {}, { signal }))]);
-      return { embeddable, versions };
+      const found = await collect(client.versions(project, id, { limit: most + 1, pageSize: most + 1 }, { signal }));
+      return { list: found.slice(0, most), more: found.length > most };
     },
-    [project, id],
+    [project, id, most],
   );
-  const { query } = here.value;
   return (
-    <section class="page">
-      <PageHead title={load.value?.embeddable.title || id} lead={<code class="wrap">{id}</code>}>
+    <>
+      <PageHead title={load.value?.title || id} lead={<code class="wrap">{id}</code>}>
         <a class="button quiet" href={address(project, "funnel", id)}>
           Funnel
+        </a>
+        <a class="button quiet" href={address(project, "answers", id)}>
+          Answers
         </a>
         <a class="button quiet" href={address(project, "entries", "", { embeddable: id })}>
           Entries
         </a>
       </PageHead>
-      <Loaded load={load} what="the versions" rows={4}>
-        {({ embeddable, versions }) => {
-          const names = [production, ...versions.map((v) => String(v.version_number))];
-          // Without a choice, the newest change: the last version against the one before it.
-          const after = query.get("to") ?? names[1] ?? production;
-          const before = query.get("from") ?? names[2] ?? "";
-          return (
-            <>
-              <div class="card">
-                <form class="filters" onSubmit={(e) => e.preventDefault()}>
-                  <Choice label="Compare" value={before} none="none" versions={versions} choose={(from) => filter({ from: from || "-" })} />
-                  <Choice label="with" value={after} versions={versions} choose={(to) => filter({ to })} />
-                </form>
-                <Definitions project={project} id={id} inProduction={embeddable.json_string_prod} before={before === "-" ? "" : before} after={after} />
-              </div>
-              <Versions versions={versions} />
-            </>
-          );
-        }}
+      <Loaded load={load} what="the embeddable" rows={4}>
+        {(embeddable) => (
+          <Loaded load={versions} what="the versions" rows={4}>
+            {(found) => (
+              <>
+                <Compared project={project} id={id} inProduction={embeddable.json_string_prod} versions={found.list} />
+                <Versions {...found} showMore={() => setMost(most + step)} />
+              </>
+            )}
+          </Loaded>
+        )}
       </Loaded>
-    </section>
+    </>
   );
 }
 
-function Choice({ label, value, none, versions, choose }: { label: string; value: string; none?: string; versions: EmbeddableVersion[]; choose: (value: string) => void }) {
+function Compared({ project, id, inProduction, versions }: { project: string; id: string; inProduction: string; versions: EmbeddableVersion[] }) {
+  const { query } = here.value;
+  // Without a choice, the newest change: the last version against the one before it.
+  const numbers = versions.map((v) => String(v.version_number));
+  const after = query.get("to") ?? numbers[0] ?? production;
+  const before = query.get("from") ?? numbers[1] ?? "";
+  const names = [...new Set([...numbers, ...[before, after].filter((name) => /^\d+$/.test(name))])].sort((a, b) => Number(b) - Number(a));
+  return (
+    <div class="card">
+      <form class="filters" onSubmit={(e) => e.preventDefault()}>
+        <Choice label="Compare" value={before} none="none" names={names} choose={(from) => filter({ from: from || "-" })} />
+        <Choice label="with" value={after} names={names} choose={(to) => filter({ to })} />
+      </form>
+      <Definitions project={project} id={id} inProduction={inProduction} before={before === "-" ? "" : before} after={after} />
+    </div>
+  );
+}
+
+function Choice({ label, value, none, names, choose }: { label: string; value: string; none?: string; names: string[]; choose: (value: string) => void }) {
   return (
     <label>
       <span>{label}</span>
       <select value={value === "-" ? "" : value} onChange={(e) => choose(e.currentTarget.value)}>
         {none && <option value="">{none}</option>}
         <option value={production}>in production</option>
-        {versions.map((v) => (
-          <option key={v.version_number} value={String(v.version_number)}>
-            version {v.version_number}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            version {name}
           </option>
         ))}
       </select>
@@ -78,10 +94,10 @@ function show(from: number | undefined, to: number): void {
   document.querySelector("main")?.scrollIntoView();
 }
 
-function Versions({ versions }: { versions: EmbeddableVersion[] }) {
+function Versions({ list: versions, more, showMore }: { list: EmbeddableVersion[]; more: boolean; showMore: () => void }) {
   return (
     <section class="card" aria-labelledby="versions">
-      <h2 id="versions">{counted(versions.length, "version", "versions")}</h2>
+      <h2 id="versions">{more ? `The newest ${count(versions.length)} versions` : counted(versions.length, "version", "versions")}</h2>
       {versions.length === 0 ? (
         <p class="muted">No version was saved yet.</p>
       ) : (
@@ -114,6 +130,13 @@ function Versions({ versions }: { versions: EmbeddableVersion[] }) {
             </tbody>
           </table>
         </div>
+      )}
+      {more && (
+        <p class="actions">
+          <button type="button" class="quiet" onClick={showMore}>
+            Show {count(step)} more
+          </button>
+        </p>
       )}
     </section>
   );

@@ -1,62 +1,34 @@
-import { nameOf, useEmbeddables } from "../api.ts";
-import { address } from "../router.ts";
-import { PageHead, Text } from "../ui/parts.tsx";
+import { useEmbeddables, useLoad } from "../api.ts";
+import { counts } from "../insights.ts";
+import { here } from "../router.ts";
+import { EmbeddableTable } from "../ui/embeddables.tsx";
+import { PageHead } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
-import "../style/embeddable.css";
 
-/** Embeddables lists the embeddables of a project. */
+/** Embeddables lists the embeddables of a project, for their versions or for their answers. */
 export function Embeddables({ project }: { project: string }) {
+  const answers = here.value.page === "answers";
   const load = useEmbeddables(project);
+  // Without figures the list still works: the key may lack the scope.
+  const figures = useLoad(({ client, signal }) => counts(client, project, { interval: "all", by: "embeddable" }, signal), [project]);
   return (
-    <section class="page">
-      <PageHead title="Embeddables" lead="The flows of this project. Open one to see and compare its versions." />
+    <>
+      {answers ? (
+        <PageHead title="Answers" lead="What did visitors answer, and how many of them? Choose an embeddable." />
+      ) : (
+        <PageHead title="Embeddables" lead="The forms and quizzes on your website. Open one to see and compare its versions. The figures are of all time." />
+      )}
       <Loaded load={load} what="embeddables" rows={4}>
         {(embeddables) =>
           embeddables.length === 0 ? (
             <Empty title="This project has no embeddables yet" />
           ) : (
             <div class="card">
-              <div class="scroll">
-                <table>
-                  <thead>
-                    <tr>
-                      <th scope="col">Title</th>
-                      <th scope="col">
-                        <span class="hidden">Links</span>
-                      </th>
-                      <th scope="col">Id</th>
-                      <th scope="col">Group</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {embeddables.map((e) => (
-                      <tr key={e.embeddable_id}>
-                        <td class="wide wrap">
-                          <a href={address(project, "embeddables", e.embeddable_id)}>
-                            <Text>{nameOf(e)}</Text>
-                          </a>
-                        </td>
-                        <td class="links">
-                          <a href={address(project, "funnel", e.embeddable_id)}>Funnel</a>{" "}
-                          <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
-                        </td>
-                        <td class="wrap">
-                          <code>
-                            <Text>{e.embeddable_id}</Text>
-                          </code>
-                        </td>
-                        <td class="wrap">
-                          <Text>{e.group_id}</Text>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <EmbeddableTable project={project} embeddables={embeddables} counts={figures.value} page={answers ? "answers" : "embeddables"} />
             </div>
           )
         }
       </Loaded>
-    </section>
+    </>
   );
 }

@@ -2,29 +2,34 @@
 import type { Entry, EntryEvent } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { answersOf } from "../answers.ts";
-import { paced, useLoad, useNames } from "../api.ts";
+import { answersOf, titleOf } from "../answers.ts";
+import { collect, useLoad, useNames } from "../api.ts";
 import { stopsOf, type Stop } from "../journey.ts";
 import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
+import { Share } from "../ui/bars.tsx";
 import { Badge, CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
-import { Loaded, Loading, Patience, Problem } from "../ui/state.tsx";
+import { Loaded } from "../ui/state.tsx";
 import { LongText, Value } from "../ui/value.tsx";
-import "../style/entry.css";
 
 /** How many answers and how many page views are drawn at first. */
 const firstItems = 200;
+
+/** How many events are read at most. */
+const mostEvents = 10_000;
 
 /** EntryPage is the page. */
 export function EntryPage({ project, id }: { project: string; id: string }) {
   const entry = useLoad<Entry>(({ client, signal }) => client.entry(project, id, { signal }), [project, id]);
   return (
-    <section class="page">
-      <PageHead title={id} />
+    <>
+      <PageHead title={entry.value ? titleOf(entry.value) || "No answers yet" : id} lead={<code class="wrap">{id}</code>}>
+        {entry.value && <Neighbours project={project} entry={entry.value} />}
+      </PageHead>
       <Loaded load={entry} what="the entry" rows={6}>
         {(value) => (
           <div class="entry">
-            <div class="entrymain">
+            <div class="page">
               <Answered entry={value} />
               <Journey project={project} id={id} />
             </div>
@@ -32,7 +37,29 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
           </div>
         )}
       </Loaded>
-    </section>
+    </>
+  );
+}
+
+/** Neighbours are links to the entries of the same embeddable that were created before and after this one. */
+function Neighbours({ project, entry }: { project: string; entry: Entry }) {
+  const load = useLoad(
+    async ({ client, signal }) => {
+      const of = { embeddable_id: entry.embeddable_id, sort: "created_at", limit: 1 } as const;
+      const [older, newer] = await Promise.all([
+        collect(client.entries(project, { ...of, direction: "DESC", created_before: entry.created_at }, { signal })),
+        collect(client.entries(project, { ...of, direction: "ASC", created_after: entry.created_at }, { signal })),
+      ]);
+      return { older: older[0], newer: newer[0] };
+    },
+    [project, entry.entry_id],
+  );
+  const link = (to: Entry | undefined, rel: string, name: string) => to && <a class="button quiet" rel={rel} href={address(project, "entries", to.entry_id)}>{name}</a>;
+  return (
+    <>
+      {link(load.value?.older, "prev", "Previous")}
+      {link(load.value?.newer, "next", "Next")}
+    </>
   );
 }
 
@@ -124,10 +151,10 @@ function About({ project, entry }: { project: string; entry: Entry }) {
         {row(
           "Contact",
           <>
-            <Text>{entry.contact_id}</Text>
-            <div class="small">
-              <a href={address(project, "entries", "", { contact: entry.contact_id })}>Entries of this contact</a>
-            </div>
+            <a href={address(project, "contacts", entry.contact_id)}>
+              <Text>{entry.contact_id}</Text>
+            </a>
+            <div class="muted small">All entries of this visitor</div>
           </>,
         )}
         {row(
@@ -145,32 +172,13 @@ function About({ project, entry }: { project: string; entry: Entry }) {
 }
 
 function Journey({ project, id }: { project: string; id: string }) {
-  const load = useLoad<EntryEvent[]>(
-    async ({ client, signal }, show) => {
-      const events: EntryEvent[] = [];
-      const showSoFar = () => events.length > 0 && show([...events]);
-      const showSometimes = paced(300, showSoFar);
-      try {
-        for await (const event of client.events(project, id, { direction: "ASC" }, { signal })) {
-          events.push(event);
-          if (events.length % 100 === 0) showSometimes();
-        }
-      } catch (error) {
-        showSoFar();
-        throw error;
-      }
-      return events;
-    },
-    [project, id],
-  );
-  const events = load.value;
+  const load = useLoad<EntryEvent[]>(({ client, signal }) => collect(client.events(project, id, { direction: "ASC", limit: mostEvents }, { signal })), [project, id]);
   return (
-    <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? events?.length : undefined}>
+    <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? load.value?.length : undefined}>
       <h2 id="journey">Path through the pages</h2>
-      {load.waiting && <Patience waiting={load.waiting} />}
-      {!events && load.state === "loading" && <Loading what="the events" rows={4} />}
-      {events && (events.length > 0 ? <Stops events={events} partial={load.state !== "done"} /> : load.state === "done" && <p class="muted">This entry has no events.</p>)}
-      {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
+      <Loaded load={load} what="the events" rows={4}>
+        {(events) => (events.length > 0 ? <Stops events={events} partial={events.length === mostEvents} /> : <p class="muted">This entry has no events.</p>)}
+      </Loaded>
     </section>
   );
 }
@@ -188,7 +196,7 @@ function Stops({ events, partial }: { events: EntryEvent[]; partial: boolean }) 
       <p class="muted">
         {counted(views, "page view", "page views")} and {counted(events.length - views, "other event", "other events")} in {duration(total)}
         {versions.length > 0 && `, ${versions.length > 1 ? "versions" : "version"} ${versions.slice(0, 5).join(", ")}${versions.length > 5 ? "…" : ""} of the embeddable`}
-        {partial ? ", so far." : "."}
+        {partial ? ". These are the first events; there are more." : "."}
       </p>
       <ol class="journey">
         {stops.slice(0, most).map((stop, i) => (
@@ -233,7 +241,7 @@ function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
             </span>
           </div>
           <span class="track" aria-hidden="true">
-            {stop.duration !== undefined && <span class={last ? "bar open" : "bar"} style={{ width: `${(100 * Math.max(0, stop.duration)) / longest}%` }} />}
+            {stop.duration !== undefined && <Share first={Math.max(0, stop.duration) / longest} />}
           </span>
           <span class="number">
             {stop.duration === undefined ? <span class="muted small">last view</span> : `${last ? "at least " : ""}${duration(stop.duration)}`}

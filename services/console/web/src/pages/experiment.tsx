@@ -1,9 +1,10 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useLoad, useNames } from "../api.ts";
-import { attachmentsOf, statuses, variantsOf } from "../experiments.ts";
+import { attachmentsOf, statuses, type Variant, variantsOf } from "../experiments.ts";
+import { counts, created } from "../insights.ts";
 import { address } from "../router.ts";
-import { duration } from "../time.ts";
+import { duration, percent } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText } from "../ui/value.tsx";
@@ -13,16 +14,17 @@ export function ExperimentPage({ project, id }: { project: string; id: string })
   const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), [project, id]);
   const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), [project, id]);
   return (
-    <section class="page">
-      <PageHead title={load.value ? (load.value.name ?? id) : id} lead={<code class="wrap">{id}</code>}>
+    <>
+      <PageHead title={load.value?.name || id} lead={<code class="wrap">{id}</code>}>
         {load.value && <StatusBadge status={load.value.status} />}
       </PageHead>
       <Loaded load={load} what="the experiment" rows={6}>
         {(e) => (
-          <div class="columns">
-            <About project={project} e={e} />
-            <div class="page">
-              <Variants e={e} />
+          <>
+            {e.winner_variant !== null && <Winner e={e} />}
+            <Variants project={project} e={e} />
+            <div class="columns">
+              <About project={project} e={e} />
               {/* A history that does not exist is the experiment's own 404, which is shown above. */}
               <section class="card" aria-labelledby="history">
                 <h2 id="history">History</h2>
@@ -31,10 +33,10 @@ export function ExperimentPage({ project, id }: { project: string; id: string })
                 </Loaded>
               </section>
             </div>
-          </div>
+          </>
         )}
       </Loaded>
-    </section>
+    </>
   );
 }
 
@@ -140,8 +142,34 @@ function About({ project, e }: { project: string; e: Experiment }) {
   );
 }
 
-function Variants({ e }: { e: Experiment }) {
+/** Winner says which variant won, and why. */
+function Winner({ e }: { e: Experiment }) {
+  const name = variantsOf(e)?.find(({ key }) => key === e.winner_variant)?.fields.find(([field]) => field === "name")?.[1];
+  return (
+    <p class="lead" data-winner>
+      <Badge tone="good">Winner</Badge> <strong><Text>{name || e.winner_variant || "–"}</Text></strong>
+      {name && <span class="muted"> (<Text>{e.winner_variant ?? ""}</Text>)</span>}
+      {e.outcome && <>: <LongText>{e.outcome}</LongText></>}
+    </p>
+  );
+}
+
+/** versionOf returns the version of the embeddable that a variant shows, if it says one. */
+function versionOf({ fields }: Variant): number | undefined {
+  const value = Number(fields.find(([name]) => name === "version_number" || name === "embeddable_version_number")?.[1] ?? NaN);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+function Variants({ project, e }: { project: string; e: Experiment }) {
   const variants = variantsOf(e);
+  // Figures help to see why a variant won. The page also works without them.
+  const rates = useLoad(
+    ({ client, signal }) => counts(client, project, { embeddable_id: e.flowId, interval: "all", by: "version", ...created({ from: Date.parse(e.created_at), until: undefined }) }, signal),
+    [project, e.flowId, e.created_at],
+  );
+  const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
+  const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].slice(0, 12);
+  const rated = rates.value && sorted.some((variant) => versionOf(variant) !== undefined);
   return (
     <section class="card" aria-labelledby="variants">
       <h2 id="variants">Variants</h2>
@@ -155,23 +183,41 @@ function Variants({ e }: { e: Experiment }) {
       ) : variants.length === 0 ? (
         <p class="muted">No variants yet.</p>
       ) : (
-        <ul class="variants">
-          {variants.map(({ key, fields }) => (
-            <li key={key}>
-              <h3>
-                <Text>{key}</Text> {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
-              </h3>
-              <dl class="fields">
-                {fields.map(([name, value]) => (
-                  <Field key={name} name={name}>
-                    <Words text={value} />
-                  </Field>
+        <div class="scroll" tabIndex={0} role="region" aria-label="Table of variants">
+          <table class="variants">
+            <thead>
+              <tr>
+                <th scope="col">Variant</th>
+                {names.map((name) => (
+                  <th key={name} scope="col"><Text>{name.replaceAll("_", " ") || "Value"}</Text></th>
                 ))}
-              </dl>
-            </li>
-          ))}
-        </ul>
+                {rated && <th scope="col" class="number">Completion rate of the version</th>}
+                <th scope="col"><span class="hidden">Links</span></th>
+              </tr>
+            </thead>
+            <tbody>
+              {sorted.map((variant) => {
+                const { key, fields } = variant;
+                const version = versionOf(variant);
+                const figures = rates.value?.find((one) => one.version_number === version && version !== undefined);
+                return (
+                  <tr key={key}>
+                    <th scope="row" class="wrap">
+                      <Text>{key}</Text> {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
+                    </th>
+                    {names.map((name) => (
+                      <td key={name} class="wrap"><Words text={fields.find(([field]) => field === name)?.[1] ?? null} /></td>
+                    ))}
+                    {rated && <td class="number">{figures && figures.started > 0 ? percent(figures.completed / figures.started) : <span class="muted">–</span>}</td>}
+                    <td class="links">{version !== undefined && <a href={address(project, "funnel", e.flowId, { version: String(version), days: "0" })}><span class="hidden">{key}: </span>Funnel</a>}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
       )}
+      {rated && <p class="muted small">The completion rate is that of all entries of the version since the experiment was created, also of those outside of the experiment.</p>}
     </section>
   );
 }

@@ -10,8 +10,8 @@ export function Experiments({ project }: { project: string }) {
   const load = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), [project]);
   const chosen = here.value.query.get("status") ?? "";
   return (
-    <section class="page">
-      <PageHead title="Experiments" lead="Split tests between variants of flows." />
+    <>
+      <PageHead title="Experiments" lead="An experiment shows variants of an embeddable to different visitors, to find the one that works best." />
       <Loaded load={load} what="experiments" rows={6}>
         {(experiments) => {
           // An experiment may have no status, or one that this version of the console does not know.
@@ -44,7 +44,7 @@ export function Experiments({ project }: { project: string }) {
                       {members.map((e) => (
                         <li key={e.id}>
                           <a href={address(project, "experiments", e.id)}>
-                            <Text>{e.name ?? e.id}</Text>
+                            <Text>{e.name || e.id}</Text>
                           </a>
                           <span class="muted">{e.winner_variant !== null ? <>Winner: <Text>{e.winner_variant}</Text></> : variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : ""}</span>
                           <span class="muted small number">
@@ -60,6 +60,6 @@ export function Experiments({ project }: { project: string }) {
           );
         }}
       </Loaded>
-    </section>
+    </>
   );
 }

@@ -1,30 +1,47 @@
 // The funnel of an embeddable: which pages its entries reached, where they dropped off, and how long they took.
-import type { Embeddable } from "@lectern/client";
-import type { ComponentChildren } from "preact";
+import { APIError, type Funnel as Figures, type FunnelPage } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { collect, type Load, nameOf, useEmbeddables, useLoad } from "../api.ts";
-import { zone } from "../preferences.ts";
-import { address, filter, go, here } from "../router.ts";
-import { session } from "../session.ts";
-import "../style/funnel.css";
-import { count, counted, day, duration, isDay, percent, startOfDay } from "../time.ts";
-import { DayFilter } from "../ui/filters.tsx";
-import { PageHead, Text } from "../ui/parts.tsx";
-import { Empty, Loaded } from "../ui/state.tsx";
-import type { Figures, PageFigures } from "../work/funnel.ts";
-import type { Counted } from "../work/messages.ts";
-import { countFunnel } from "../work/start.ts";
+import { useEmbeddables, useLoad, useNames } from "../api.ts";
+import { counts, created, largestDrop, spanOf, usePeriod } from "../insights.ts";
+import { address, filter, filtered, here } from "../router.ts";
+import { count, counted, duration, isoDay, percent } from "../time.ts";
+import { Share } from "../ui/bars.tsx";
+import { EmbeddableTable } from "../ui/embeddables.tsx";
+import { FirstEntry } from "../ui/first.tsx";
+import { Figure, PageHead, pageName, Text } from "../ui/parts.tsx";
+import { PeriodFilter, spanText } from "../ui/period.tsx";
+import { Empty, Loaded, Reversed } from "../ui/state.tsx";
 
-/** Funnel lets the visitor choose an embeddable, or shows the funnel of the one that is chosen. */
-export function Funnel({ project, id }: { project: string; id: string }) {
+/** How many days a funnel shows at first. */
+const standard = 90;
+/** How many versions stand side by side at first. */
+const sideBySide = 4;
+/** More rows than this only come from data that is wrong. They are drawn when the visitor asks for them. */
+const rowsAtFirst = 100;
+
+/** Funnels lets the visitor choose an embeddable. */
+export function Funnels({ project }: { project: string }) {
+  const { period, inputs } = usePeriod(standard);
   const embeddables = useEmbeddables(project);
-  return id ? <One project={project} id={id} embeddables={embeddables.value ?? []} /> : <Choice project={project} embeddables={embeddables} />;
-}
-
-function Choice({ project, embeddables }: { project: string; embeddables: Load<Embeddable[]> }) {
+  const load = useLoad(
+    async ({ client, signal }) => {
+      const span = period.reversed ? null : await spanOf(client, project, period, undefined, signal);
+      if (!span) return null;
+      const [figures, trend] = await Promise.all([
+        counts(client, project, { ...created(span), interval: "all", by: "embeddable" }, signal),
+        // Without a trend, because there are too many rows, the table still is worth it.
+        counts(client, project, { ...created(span), interval: span.days > 700 ? "month" : "week", by: "embeddable" }, signal).catch(() => undefined),
+      ]);
+      return { span, figures, trend };
+    },
+    [project, ...inputs],
+  );
   return (
-    <section class="page">
+    <>
       <PageHead title="Funnel" lead="Where do visitors drop off? Choose an embeddable." />
+      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
+        <PeriodFilter period={period} standard={standard} />
+      </form>
       <Loaded load={embeddables} what="the embeddables" rows={3}>
         {(list) =>
           list.length === 0 ? (
@@ -32,228 +49,128 @@ function Choice({ project, embeddables }: { project: string; embeddables: Load<E
               <p>A funnel shows the pages of an embeddable. It appears here when the first embeddable is stored.</p>
             </Empty>
           ) : (
-            <ul class="choose" data-rows={list.length}>
-              {list.map((embeddable) => (
-                <li key={embeddable.embeddable_id}>
-                  <a class="card" href={address(project, "funnel", embeddable.embeddable_id)}>
-                    <strong class="wrap">
-                      <Text>{nameOf(embeddable)}</Text>
-                    </strong>
-                    <span class="muted small wrap">
-                      <Text>{embeddable.embeddable_id}</Text>
-                    </span>
-                  </a>
-                </li>
-              ))}
-            </ul>
+            <Loaded load={load} what="the figures" rows={3}>
+              {(value) =>
+                period.reversed ? (
+                  <Reversed />
+                ) : (
+                  <div class="card">
+                    {value && <p class="muted small">{spanText(value.span)}</p>}
+                    <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} />
+                  </div>
+                )
+              }
+            </Loaded>
           )
         }
       </Loaded>
-    </section>
+    </>
   );
 }
 
-function One({ project, id, embeddables }: { project: string; id: string; embeddables: Embeddable[] }) {
-  const query = here.value.query;
-  const after = dateIn(query, "after");
-  const before = dateIn(query, "before");
-  const version = versionIn(query);
-  const reversed = after !== "" && before !== "" && after > before;
-
-  const funnel = useLoad<Counted | undefined>(
-    async ({ signal, wait }, show) => {
-      if (reversed) return undefined;
-      const from = after ? startOfDay(after) : undefined;
-      const until = before ? startOfDay(before, 1) : undefined;
-      return countFunnel({ apiKey: session.peek()?.key ?? "", project, embeddable: id, version, from, until }, { signal, show, wait });
+/** Funnel shows the funnel of one embeddable: all versions together and side by side, or one version. */
+export function Funnel({ project, id }: { project: string; id: string }) {
+  const { query } = here.value;
+  const { period, inputs } = usePeriod(standard);
+  const said = query.get("version") ?? "";
+  const version = /^\d{1,15}$/.test(said) ? Number(said) : undefined;
+  const title = useNames(project)(id);
+  const load = useLoad(
+    async ({ client, signal }) => {
+      if (period.reversed) return undefined;
+      const span = await spanOf(client, project, period, id, signal);
+      if (!span) return null;
+      const of = { embeddable_id: id, ...created(span) };
+      const [all, each] = await Promise.all([client.funnels(project, { ...of, version }, { signal }), version === undefined ? client.funnels(project, { ...of, by: "version" }, { signal }).catch(tooMany) : []]);
+      // Entries without a view have no version. They are part of the figures of all.
+      const versions = each.filter((one) => one.version_number !== null).sort((a, b) => (b.version_number ?? 0) - (a.version_number ?? 0));
+      return { span, all: all[0], versions };
     },
-    [project, id, after, before, version, after || before ? zone.value : ""],
+    [project, id, version, ...inputs],
   );
-
-  const embeddable = embeddables.find((e) => e.embeddable_id === id);
+  const span = load.value?.span;
+  const days = { from: span?.from === undefined ? "" : isoDay(span.from), to: span?.until === undefined ? "" : isoDay(span.until - 1) };
   return (
-    <section class="page">
-      <PageHead title={embeddable ? nameOf(embeddable) : id} lead="Funnel: which pages entries reached, and where they dropped off.">
-        <a class="button quiet" href={address(project, "embeddables", id)}>
-          Embeddable
-        </a>
-        <a class="button quiet" href={address(project, "entries", "", { embeddable: id, after, before })}>
-          Entries
-        </a>
+    <>
+      <PageHead title={title} lead="Funnel: which pages visitors reached, and where they dropped off.">
+        <a class="button quiet" href={address(project, "answers", id)}>Answers</a>
+        <a class="button quiet" href={address(project, "embeddables", id)}>Versions</a>
+        <a class="button quiet" href={address(project, "entries", "", { embeddable: id, ...days })}>Entries</a>
       </PageHead>
-      <Filters project={project} id={id} embeddables={embeddables} />
-      {reversed ? (
-        <Empty title="The period ends before it begins">
-          <p>Choose a first day that is not after the last day.</p>
-        </Empty>
-      ) : (
-        <Loaded load={funnel} what="page views" rows={6}>
-          {(value) => value && <Result project={project} id={id} value={value} state={funnel.state} version={version} limited={after !== "" || before !== ""} />}
-        </Loaded>
-      )}
+      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
+        <PeriodFilter period={period} standard={standard} />
+        {version !== undefined && (
+          <button type="button" class="quiet" onClick={() => filter({ version: "" })}>
+            Version {version} <span aria-hidden="true">×</span>
+            <span class="hidden">: show all versions</span>
+          </button>
+        )}
+      </form>
+      <Loaded load={load} what="the funnel" rows={6}>
+        {(value) =>
+          value === undefined ? (
+            <Reversed />
+          ) : value === null ? (
+            <FirstEntry project={project} embeddable={id} />
+          ) : (
+            <div class="page" data-state="counted" data-entries={value.all?.entries ?? 0}>
+              <p class="muted small">{spanText(value.span)}</p>
+              {value.all && <Summary figures={value.all} />}
+              {value.all && value.all.pages.length > 0 ? (
+                <Pages figures={value.all} />
+              ) : (
+                <Empty title={value.all?.entries ? "No entry has a page view" : "No entry matches"}>
+                  <p>Choose a longer period{version !== undefined && ", or another version"}.</p>
+                </Empty>
+              )}
+              {value.versions.length > 1 && <Versions versions={value.versions} />}
+            </div>
+          )
+        }
+      </Loaded>
       <Definitions />
-    </section>
+    </>
   );
 }
 
-function Filters({ project, id, embeddables }: { project: string; id: string; embeddables: Embeddable[] }) {
-  const query = here.value.query;
-  const version = versionIn(query);
-  // Without the list of versions the funnel still works, so its errors stay silent: the key may lack the scope.
-  const versions = useLoad(({ client, signal }) => collect(client.versions(project, id, {}, { signal })), [project, id]);
-  const numbers = (versions.value ?? []).map((v) => v.version_number);
-  if (version !== undefined && !numbers.includes(version)) numbers.unshift(version);
-  const set = ["after", "before", "version"].some((name) => query.get(name));
-  return (
-    <form class="filters funnelfilters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-      <label class="wide">
-        <span>Embeddable</span>
-        <select value={id} onChange={(e) => go(address(project, "funnel", e.currentTarget.value, { after: dateIn(query, "after"), before: dateIn(query, "before") }))}>
-          {embeddables.some((e) => e.embeddable_id === id) || <option value={id}>{id}</option>}
-          {embeddables.map((e) => (
-            <option key={e.embeddable_id} value={e.embeddable_id}>
-              {nameOf(e)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span>Updated from</span>
-        <DayFilter name="after" />
-      </label>
-      <label>
-        <span>Updated to</span>
-        <DayFilter name="before" />
-      </label>
-      <label>
-        <span>Version</span>
-        <select value={version === undefined ? "" : String(version)} aria-describedby="version-note" onChange={(e) => filter({ version: e.currentTarget.value })}>
-          <option value="">All</option>
-          {numbers.map((number) => (
-            <option key={number} value={String(number)}>
-              {number}
-            </option>
-          ))}
-        </select>
-      </label>
-      {set && (
-        <button type="button" class="quiet" onClick={() => filter({ after: "", before: "", version: "" })}>
-          Clear filters
-        </button>
-      )}
-      <p id="version-note" class="muted small">
-        The figures of one version take longer, because all changes of the project are read.
-      </p>
-    </form>
-  );
+/** tooMany stands for an answer with more versions and pages than the API gives. */
+function tooMany(error: unknown): Figures[] {
+  if (error instanceof APIError && error.status === 400) return [];
+  throw error;
 }
 
-interface ResultProps {
-  project: string;
-  id: string;
-  value: Counted;
-  state: Load<unknown>["state"];
-  version: number | undefined;
-  limited: boolean;
-}
+const seconds = (n: number | null) => (n === null ? "–" : duration(n * 1000));
 
-function Result({ project, id, value, state, version, limited }: ResultProps) {
-  const { figures } = value;
-  const done = state === "done";
-  const last = figures.pages.at(-1);
+function Summary({ figures }: { figures: Figures }) {
+  const drop = largestDrop(figures);
   const without = figures.entries - figures.started;
   return (
-    <div class="page" data-state={done ? "counted" : "counting"} data-entries={figures.entries}>
-      <p class="hidden" role="status">
-        {done ? "All is counted." : "Counting. The figures change meanwhile."}
-      </p>
-      <Extent value={value} state={state} />
-      {figures.entries > 0 && (
-        <dl class="figures card" aria-label="Summary">
-          <Figure name="Entries" value={count(figures.entries)} />
-          <Figure name={version === undefined ? "Started" : `Started in version ${version}`} value={count(figures.started)} note={percent(figures.started / figures.entries)} />
-          {last && (
-            <Figure
-              name={
-                <>
-                  Reached the last page, “<Name page={last} />”
-                </>
-              }
-              value={count(last.reached)}
-              note={`${percent(last.reached / figures.started)} of started`}
-            />
-          )}
-          <Figure name={version === undefined ? "Without page views" : `Without page views in version ${version}`} value={count(without)} note={percent(without / figures.entries)} />
-        </dl>
+    <>
+      {drop && (
+        <p class="lead" data-drop>
+          The largest drop is on page {drop.page_index + 1}, “<Text>{pageName(drop)}</Text>”: {percent(drop.dropped / drop.reached)} of the visitors who reached it went no further, {count(drop.dropped)} of {count(drop.reached)}.
+        </p>
       )}
-      {figures.started > 0 ? (
-        <Pages figures={figures} />
-      ) : (
-        done && (
-          <Empty title={figures.entries === 0 ? "No entry matches" : "No entry has a page view"}>
-            <p>
-              {limited ? "Choose a longer period" : version !== undefined ? "Choose another version" : "The funnel appears when visitors fill in this embeddable"}
-              {limited && version !== undefined && ", or another version"}.{" "}
-              {figures.entries > 0 && !limited && version === undefined && <a href={address(project, "entries", "", { embeddable: id })}>Look at its entries.</a>}
-            </p>
-          </Empty>
-        )
-      )}
-    </div>
+      <dl class="figures card" aria-label="Summary">
+        <Figure name="Entries" id="entries" value={count(figures.entries)} note={without > 0 && `${count(without)} without a page view`} />
+        <Figure name="Started" id="started" value={count(figures.started)} note={percent(figures.started / figures.entries)} />
+        <Figure name="Completed" id="completed" value={count(figures.completed)} note={`${percent(figures.completed / figures.started)} of started`} />
+        <Figure name="Median time to complete" id="median" value={seconds(figures.median_seconds)} />
+      </dl>
+    </>
   );
 }
-
-/** Extent says how much was read: while it is read, and after. */
-function Extent({ value, state }: { value: Counted; state: Load<unknown>["state"] }) {
-  const { figures, changes, ms } = value;
-  const read = changes === undefined ? counted(figures.entries, "entry", "entries") : counted(changes, "change", "changes");
-  if (state === "done") {
-    return (
-      <p class="muted extent">
-        Counted exactly from {counted(figures.entries, "entry", "entries")} with {counted(figures.views, "page view", "page views")}
-        {figures.entries > 0 && `, updated ${between(figures)}`}
-        {changes !== undefined && `. ${count(changes)} changes read`}. It took {duration(ms)}.
-      </p>
-    );
-  }
-  const back = changes === undefined && figures.entries > 0 ? `, back to ${day(figures.oldest / 1000)}` : "";
-  return (
-    <p class="muted extent">
-      {state === "loading" && <span class="spinner" aria-hidden="true" />} {read} read{back}. The figures below are exact for these
-      {state === "failed" && ", but they are not everything"}.
-    </p>
-  );
-}
-
-function Figure({ name, value, note }: { name: ComponentChildren; value: string; note?: string }) {
-  return (
-    <div class="figure">
-      <dt class="muted small wrap">{name}</dt>
-      <dd>
-        <b>{value}</b> {note && <span class="muted small">{note}</span>}
-      </dd>
-    </div>
-  );
-}
-
-// More rows than this only come from data that is wrong. They are drawn when the visitor asks for them.
-const rowsAtFirst = 100;
 
 function Pages({ figures }: { figures: Figures }) {
   const [all, setAll] = useState(false);
   const { pages, started } = figures;
-  const isLast = (i: number) => i === pages.length - 1;
-  const part = (entries: number) => `${(entries / started) * 100}%`;
   const shown = all ? pages : pages.slice(0, rowsAtFirst);
+  const drop = largestDrop(figures);
   return (
     <div class="card">
       <p class="legend muted" aria-hidden="true">
-        <span>
-          <i class="on" /> went on, or reached the last page
-        </span>
-        <span>
-          <i class="off" /> dropped off here
-        </span>
+        <span><i class="part" /> went on, or reached the last page</span>
+        <span><i class="whole" /> dropped off here</span>
       </p>
       <table class="funnel" role="table" data-rows={pages.length}>
         <caption class="hidden">Pages in their order, with the entries that reached each, those that dropped off there, and the median time</caption>
@@ -267,35 +184,25 @@ function Pages({ figures }: { figures: Figures }) {
         </thead>
         <tbody role="rowgroup">
           {shown.map((page, i) => (
-            <tr key={page.id} role="row">
+            <tr role="row" key={page.page_index} class={page.page_index === drop?.page_index ? "drop" : ""}>
               <th role="rowheader" scope="row">
                 <div>
-                  <span class="place">{i + 1}</span>
-                  <Name page={page} />
+                  <span class="place">{page.page_index + 1}</span> <Text>{pageName(page)}</Text>
                 </div>
               </th>
               <td role="cell" class="reach">
                 <div>
-                  <span class="bar" aria-hidden="true">
-                    <i class="on" style={{ width: part(isLast(i) ? page.reached : page.reached - page.dropped) }} />
-                    <i class="off" style={{ width: part(isLast(i) ? 0 : page.dropped) }} />
-                  </span>
+                  <Share first={(page.reached - page.dropped) / started} second={page.dropped / started} />
                   <span class="reached">
                     <b>{count(page.reached)}</b> <span class="muted">{percent(page.reached / started)}</span>
                   </span>
                 </div>
               </td>
               <td role="cell" class="number" data-name="Dropped off here">
-                {isLast(i) ? (
-                  <span class="muted">last page</span>
-                ) : (
-                  <>
-                    {count(page.dropped)} <span class="muted">{percent(page.dropped / page.reached)}</span>
-                  </>
-                )}
+                {i === pages.length - 1 && page.dropped === 0 ? <span class="muted">last page</span> : <>{count(page.dropped)} <span class="muted">{percent(page.dropped / page.reached)}</span></>}
               </td>
               <td role="cell" class="number" data-name="Median time">
-                {page.median === null ? <span class="muted">–</span> : duration(page.median)}
+                {seconds(page.median_seconds)}
               </td>
             </tr>
           ))}
@@ -303,12 +210,75 @@ function Pages({ figures }: { figures: Figures }) {
       </table>
       {shown.length < pages.length && (
         <p class="actions">
-          <button type="button" class="quiet" onClick={() => setAll(true)}>
-            Show all {count(pages.length)} pages
-          </button>
+          <button type="button" class="quiet" onClick={() => setAll(true)}>Show all {count(pages.length)} pages</button>
         </p>
       )}
     </div>
+  );
+}
+
+function Versions({ versions }: { versions: Figures[] }) {
+  const [most, setMost] = useState(sideBySide);
+  const shown = versions.slice(0, most);
+  const best = [...shown].filter((v) => v.started > 0).sort((a, b) => b.completed / b.started - a.completed / a.started)[0];
+  // A page of the same place and key is the same page in all versions.
+  const name = (page: FunnelPage) => JSON.stringify([page.page_index, pageName(page)]);
+  const rows = new Map(shown.flatMap((v) => v.pages).sort((a, b) => a.page_index - b.page_index).map((page) => [name(page), page]));
+  const row = (label: string, cell: (v: Figures) => string) => (
+    <tr>
+      <th scope="row">{label}</th>
+      {shown.map((v) => (
+        <td key={v.version_number} class="number">{cell(v)}</td>
+      ))}
+    </tr>
+  );
+  return (
+    <section class="card" aria-labelledby="versions">
+      <h2 id="versions">Versions side by side</h2>
+      <p class="muted small">
+        Of the visitors that started a version, how many reached each page. {best && <>Version {best.version_number} is completed most often: {percent(best.completed / best.started)}. </>}
+        An entry that saw two versions counts in both.
+      </p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Table of versions">
+        <table class="versions">
+          <thead>
+            <tr>
+              <th scope="col">Page</th>
+              {shown.map((v) => (
+                <th key={v.version_number} scope="col" class="number">
+                  <a href={filtered({ version: String(v.version_number) })}>Version {v.version_number}</a>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {row("Started", (v) => count(v.started))}
+            {row("Completion rate", (v) => percent(v.completed / v.started))}
+            {row("Median time to complete", (v) => seconds(v.median_seconds))}
+            {[...rows].slice(0, rowsAtFirst).map(([id, page]) => (
+              <tr key={id}>
+                <th scope="row" class="wrap">
+                  <span class="place">{page.page_index + 1}</span> <Text>{pageName(page)}</Text>
+                </th>
+                {shown.map((v) => {
+                  const own = v.pages.find((p) => name(p) === id);
+                  return (
+                    <td key={v.version_number} class={`number ${own && own.page_index === largestDrop(v)?.page_index ? "drop" : ""}`}>
+                      {own ? <><Share first={own.reached / v.started} /> {percent(own.reached / v.started)}</> : <span class="muted">not a page</span>}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {versions.length > most && (
+        <p class="actions">
+          <button type="button" class="quiet" onClick={() => setMost(most + sideBySide)}>Show earlier versions ({counted(versions.length - most, "version", "versions")} left)</button>
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -317,45 +287,21 @@ function Definitions() {
     <details class="card how">
       <summary>How this is counted</summary>
       <dl>
-        <dt>Reached</dt>
-        <dd>An entry reached a page if it viewed the page at least once. It counts once for each page. The percentage is of the entries that started.</dd>
         <dt>Started</dt>
-        <dd>Entries with at least one page view. Entries without any are counted separately.</dd>
+        <dd>Entries with at least one page view.</dd>
+        <dt>Reached</dt>
+        <dd>Entries whose furthest page is this one or a later one. The percentage is of the entries that started.</dd>
         <dt>Dropped off here</dt>
-        <dd>Entries that reached this page and no later page. The percentage is of the entries that reached this page. An entry that skipped this page does not count here.</dd>
+        <dd>Entries whose furthest page is this one, unless it is the last. The percentage is of the entries that reached it.</dd>
+        <dt>Completed</dt>
+        <dd>Entries that viewed the last page.</dd>
         <dt>Median time</dt>
-        <dd>Half of the times on the page were shorter, half longer. A time goes from a view to the next page view of the same entry. The last view of an entry has no such time, so the time on a last page is often missing.</dd>
+        <dd>Half of the entries took less time from their first view of the page to the next view of another, half took more. Nothing follows a last page, so it often has none.</dd>
         <dt>Pages</dt>
-        <dd>The newest view of a page gives its name and its place in the order.</dd>
+        <dd>The newest version names the page at each place.</dd>
         <dt>Period</dt>
-        <dd>Entries that were last updated in it. Both days are part of it, in the chosen time zone.</dd>
-        <dt>Version</dt>
-        <dd>Only the page views of that version count. Only events name their version, so all changes of the project are read.</dd>
+        <dd>Entries that were created in it. Both days are part of it, in the chosen time zone.</dd>
       </dl>
     </details>
   );
-}
-
-/** A key can be very long: the row shows its beginning. */
-const longestName = 100;
-
-function Name({ page }: { page: PageFigures }) {
-  const name = page.key || page.id;
-  return <Text>{name.length > longestName ? `${name.slice(0, longestName)}…` : name}</Text>;
-}
-
-function between(figures: Figures): string {
-  const [from, until] = [day(figures.oldest / 1000), day(figures.newest / 1000)];
-  return from === until ? `on ${from}` : `${from} – ${until}`;
-}
-
-/** dateIn returns a date of the address, or "" if it is not a date. */
-function dateIn(query: URLSearchParams, name: string): string {
-  const date = query.get(name) ?? "";
-  return isDay(date) ? date : "";
-}
-
-function versionIn(query: URLSearchParams): number | undefined {
-  const version = query.get("version") ?? "";
-  return /^\d{1,15}$/.test(version) ? Number(version) : undefined;
 }

@@ -1,212 +1,226 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { collect, connect, paced, useLoad, useNames } from "../api.ts";
-import { Days } from "../days.ts";
-import { zone } from "../preferences.ts";
-import { address } from "../router.ts";
-import { ago, count, counted, day, dayStarts, isoDay } from "../time.ts";
-import { Bars, colours } from "../ui/bars.tsx";
-import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
-import { Empty, Loaded, Problem, useNow } from "../ui/state.tsx";
+import type { EntryCount } from "@lectern/client";
+import { useEffect } from "preact/hooks";
+import { collect, type Live, useEmbeddables, useLoad, useNames, useNews } from "../api.ts";
+import { before, counts, created, largestDrop, type Span, spanOf, sum, usePeriod } from "../insights.ts";
+import { address, filter, here } from "../router.ts";
+import { ago, count, counted, day, dayStarts, isoDay, percent, shortDay } from "../time.ts";
+import { type Bar, BarChart } from "../ui/bars.tsx";
+import { EmbeddableSelect, EmbeddableTable } from "../ui/embeddables.tsx";
+import { FirstEntry } from "../ui/first.tsx";
+import { Badge, Figure, PageHead, pageName, Text, Time, TitleOf } from "../ui/parts.tsx";
+import { PeriodFilter, spanText } from "../ui/period.tsx";
+import { Loaded, Problem, Reversed, useNow } from "../ui/state.tsx";
 
-/** How many days the overview shows. */
-const length = 30;
-/** How many running experiments are listed. */
+/** How many days the overview shows at first. */
+const standard = 30;
+/** How many running experiments and embeddables are listed. */
 const shown = 10;
 
-interface Window {
-  days: Days;
-  /** The cursor of the change feed after the records so far. */
-  cursor: string;
-  /** Whether the days end in the past, with the newest entry. */
-  past: boolean;
-  read: number;
-  complete: boolean;
-}
-
-/** Overview shows the entries of the last days, the latest entries, and the running experiments. */
+/** Overview shows how many entries there were, how many of them were completed, and where most were lost. */
 export function Overview({ project }: { project: string }) {
-  const title = useNames(project);
-
-  // The days follow the calendar while the page stays open.
-  const today = isoDay(useNow(60_000));
-  const window = useLoad<Window | null>(
-    async ({ client, signal }, show) => {
-      // The cursor comes first, so that nothing is missed between the list and the feed. Records in both are counted once.
-      const cursor = await client.changesCursor(project, { types: ["entry", "entry_removed"] }, { signal });
-      const newest = await collect(client.entries(project, { limit: 10 }, { signal }));
-      const [last] = await collect(client.entries(project, { sort: "created_at", limit: 1 }, { signal }));
-      if (!last) return null;
-      const now = Date.now();
-      const borders = dayStarts(now, length);
-      const past = Date.parse(last.created_at) < (borders[0] ?? 0);
-      const days = new Days(past ? dayStarts(Date.parse(last.created_at), length) : borders);
-      for (const entry of newest.reverse()) days.show(entry);
-      const state = { days, cursor, past, read: 0, complete: false };
-      const showSometimes = paced(200, () => show({ ...state }));
-      // An entry is never updated before it is created. The filter excludes its own moment.
-      const after = new Date((days.starts[0] ?? 0) - 1);
-      for await (const entry of client.entries(project, { updated_after: after, pageSize: 10_000 }, { signal })) {
-        days.add(entry);
-        state.read++;
-        showSometimes();
-      }
-      return { ...state, complete: true };
+  const { period, inputs } = usePeriod(standard);
+  const embeddable = here.value.query.get("embeddable") || undefined;
+  const embeddables = useEmbeddables(project);
+  const load = useLoad(
+    async ({ client, signal }) => {
+      if (period.reversed) return undefined;
+      const span = await spanOf(client, project, period, embeddable, signal);
+      if (!span) return null;
+      const of = { embeddable_id: embeddable };
+      const earlier = before(span);
+      const interval: Value["interval"] = span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
+      const [bars, now, past] = await Promise.all([
+        counts(client, project, { ...of, ...created(span), interval }, signal),
+        counts(client, project, { ...of, ...created(span), interval: "all", by: "embeddable" }, signal),
+        earlier && counts(client, project, { ...of, ...created(earlier), interval: "all", by: "embeddable" }, signal),
+      ]);
+      return { span, interval, bars, now, past };
     },
-    [project, zone.value, today],
+    [project, embeddable, ...inputs],
   );
-  const live = useLive(project, window.value?.complete ? window.value : undefined, window.reload);
-
+  const live = useNews(project, load.reload);
   return (
-    <section class="page">
-      <PageHead title="Overview" />
-      <Loaded load={window} what="entries" rows={6}>
-        {(w) =>
-          w === null ? (
-            <Empty title="This project has no entries yet">
-              <p class="muted">
-                Entries appear here as soon as they are sent in. <a href={address(project, "connect")}>Connect</a> shows how they are read.
-              </p>
-            </Empty>
+    <>
+      <PageHead title="Overview" lead="An embeddable is a form or quiz on your website. An entry is one visitor’s way through it, with the answers." />
+      {load.value !== null && (
+        <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
+          <PeriodFilter period={period} standard={standard} />
+          <EmbeddableSelect embeddables={embeddables} value={embeddable ?? ""} choose={(id) => filter({ embeddable: id })} />
+        </form>
+      )}
+      <Loaded load={load} what="the figures" rows={6}>
+        {(value) =>
+          value === null ? (
+            <FirstEntry project={project} embeddable={embeddable} />
+          ) : value === undefined ? (
+            <Reversed />
           ) : (
             <>
-              {/* The days change in place. Only a new object draws them again. */}
-              <EntriesPerDay w={{ ...w }} title={title} />
-              <div class="columns">
-                <Latest project={project} w={w} title={title} live={live} reload={window.reload} />
-                <Running project={project} title={title} />
-              </div>
+              <Summary project={project} {...value} />
+              <Chart project={project} embeddable={embeddable} {...value} />
+              <section class="card" aria-labelledby="flows">
+                <h2 id="flows">Embeddables</h2>
+                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} />
+              </section>
             </>
           )
         }
       </Loaded>
-    </section>
+      {load.value && (
+        <div class="columns">
+          <Latest project={project} live={live} version={load.value} reload={load.reload} />
+          <Running project={project} />
+        </div>
+      )}
+    </>
   );
 }
 
-function EntriesPerDay({ w, title }: { w: Window; title: (id: string) => string }) {
-  const { days } = w;
-  const series = useMemo(() => days.series(colours, title), [days, days.version, title]);
-  const first = days.starts[0] ?? 0;
-  const last = days.starts.at(-1) ?? 0;
-  const period = `${day(first)} to ${day(last)}`;
+interface Value {
+  span: Span;
+  interval: "day" | "week" | "month";
+  bars: EntryCount[];
+  now: EntryCount[];
+  past: EntryCount[] | undefined;
+}
+
+function Summary({ project, span, now, past }: Value & { project: string }) {
+  const [figures, earlier] = [sum(now), past && sum(past)];
+  const change = (n: number, old: number | undefined) => (old ? `${n >= old ? "+" : "−"}${percent(Math.abs(n - old) / old)} against the ${span.days} days before` : earlier && "none in the period before");
+  const rate = figures.completed / figures.started;
+  const old = earlier && earlier.started > 0 ? earlier.completed / earlier.started : undefined;
+  const busiest = [...now].sort((a, b) => b.entries - a.entries)[0]?.embeddable_id ?? undefined;
   return (
-    <section class="card" aria-labelledby="perday">
+    <dl class="figures card" aria-label="Summary">
+      <Figure name="Entries" id="entries" value={count(figures.entries)} note={change(figures.entries, earlier?.entries)} />
+      <Figure name="Completed" id="completed" value={count(figures.completed)} note={change(figures.completed, earlier?.completed)} />
+      <Figure
+        name="Completion rate"
+        id="rate"
+        value={percent(rate)}
+        note={old === undefined || Number.isNaN(rate) ? "of the entries that started" : `of those that started; ${rate >= old ? "+" : "−"}${(100 * Math.abs(rate - old)).toFixed(1)} points`}
+      />
+      {busiest && <Drop project={project} embeddable={busiest} span={span} alone={now.length === 1} />}
+    </dl>
+  );
+}
+
+/** Drop names the page of an embeddable that lost most. */
+function Drop({ project, embeddable, span, alone }: { project: string; embeddable: string; span: Span; alone: boolean }) {
+  const title = useNames(project)(embeddable);
+  const load = useLoad(async ({ client, signal }) => (await client.funnels(project, { embeddable_id: embeddable, ...created(span) }, { signal }))[0], [project, embeddable, span.from, span.until]);
+  const drop = load.value && largestDrop(load.value);
+  const link = <a href={address(project, "funnel", embeddable, Object.fromEntries(["from", "to", "days"].map((name) => [name, here.value.query.get(name) ?? (name === "days" ? "30" : "")])))}>{alone ? "Funnel" : <Text>{title}</Text>}</a>;
+  if (load.state !== "done") return <Figure name="Largest drop" id="drop" value={load.state === "failed" ? "–" : "…"} note={load.error?.message ?? "Counting"} />;
+  return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>leave on page “{pageName(drop)}” of </>}{link}</>} />;
+}
+
+const intervals = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
+
+function Chart({ project, embeddable, span, interval, bars }: Value & { project: string; embeddable: string | undefined }) {
+  // Entries with a clock that is far off have no interval. They count above.
+  const dated = bars.flatMap(({ from, to, ...bar }) => (from !== null && to !== null ? [{ ...bar, from: Date.parse(from), to: Date.parse(to) }] : []));
+  const byDay = new Map(dated.map((bar) => [isoDay(bar.from), bar]));
+  const bounded = interval === "day" && span.from !== undefined && span.until !== undefined;
+  // The server leaves out days before the first entry and after the last one.
+  const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
+  const rows: (Bar & { started: number; to: string })[] = starts.map((at) => {
+    const found = byDay.get(isoDay(at));
+    const to = found ? isoDay(found.to - 1) : isoDay(at);
+    return { name: interval === "day" ? shortDay(at) : day(at), whole: found?.entries ?? 0, part: found?.completed ?? 0, started: found?.started ?? 0, to: address(project, "entries", "", { embeddable, from: isoDay(at), to }) };
+  });
+  return (
+    <section class="card" aria-labelledby="chart">
       <div class="pagehead">
         <div>
-          <h2 id="perday">Entries a day</h2>
-          <p class="muted small">
-            {w.past ? `No entries in the last ${length} days. Shown: the ${length} days up to the last entry, ${period}.` : period}
-            {!w.complete && ` ${count(w.read)} read so far…`}
-          </p>
+          <h2 id="chart">{intervals[interval]}</h2>
+          <p class="muted small">{spanText(span)}</p>
         </div>
-        <div class="figures">
-          <p class="figure">
-            <b data-figure="total">{count(days.total)}</b> <span class="muted small">in {length} days</span>
-          </p>
-          <p class="figure">
-            <b data-figure="today">{count(days.today)}</b> <span class="muted small">{w.past ? "on the last day" : "today"}</span>
-          </p>
-        </div>
+        <p class="legend muted" aria-hidden="true">
+          <span><i class="part" /> completed</span>
+          <span><i class="whole" /> not completed</span>
+        </p>
       </div>
-      <Bars label={`Entries a day by embeddable, ${period}: ${counted(days.total, "entry", "entries")}`} days={days.starts} series={series} />
+      <BarChart label={`${intervals[interval]}, ${spanText(span)}`} bars={rows} />
+      <details>
+        <summary class="small">As a table</summary>
+        <div class="scroll" tabIndex={0} role="region" aria-label={intervals[interval]}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">{interval === "day" ? "Day" : `Begin of the ${interval}`}</th>
+                {["Entries", "Started", "Completed"].map((name) => (
+                  <th key={name} scope="col" class="number">{name}</th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.to}>
+                  <th scope="row"><a href={row.to}>{row.name}</a></th>
+                  <td class="number">{count(row.whole)}</td>
+                  <td class="number">{count(row.started)}</td>
+                  <td class="number">{count(row.part)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
     </section>
   );
 }
 
-/** Live is the state of the change feed. An error has ended it. */
-type Live = "connecting" | "live" | "broken" | Error;
-
-/**
- * useLive follows the change feed from where the window ends, for as long as the page is shown. It reads the window again
- * if that ends in the past and an entry comes in today.
- */
-function useLive(project: string, from: Window | undefined, reload: () => void): Live {
-  const [live, setLive] = useState<Live>("connecting");
-  const [, setVersion] = useState(0);
-  useEffect(() => {
-    if (!from) return;
-    const controller = new AbortController();
-    const { signal } = controller;
-    const client = connect(() => setLive("broken"), Infinity);
-    const follow = async () => {
-      setLive("live");
-      for await (const page of client.follow(project, { cursor: from.cursor, types: ["entry", "entry_removed"], wait: 50 }, { signal })) {
-        for (const change of page.changes) from.days.apply(change);
-        const recent = dayStarts(Date.now(), length)[0] ?? 0;
-        if (from.past && page.changes.some((c) => c.change === "entry" && Date.parse(c.entry.created_at) >= recent)) return reload();
-        setLive("live");
-        setVersion(from.days.version);
-      }
-    };
-    follow().catch((error: unknown) => {
-      if (!signal.aborted) setLive(error instanceof Error ? error : new Error(String(error)));
-    });
-    return () => controller.abort();
-  }, [project, from?.days]);
-  return live;
-}
-
-interface LatestProps {
-  project: string;
-  w: Window;
-  title: (id: string) => string;
-  live: Live;
-  reload: () => void;
-}
-
-function Latest({ project, w, title, live, reload }: LatestProps) {
+function Latest({ project, live, version, reload }: { project: string; live: Live; version: object; reload: () => void }) {
   const now = useNow(1000);
+  const title = useNames(project);
+  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: shown }, { signal })), [project]);
+  useEffect(load.reload, [version]);
   return (
     <section class="card" aria-labelledby="latest">
       <div class="pagehead">
-        <h2 id="latest">Last updated</h2>
+        <h2 id="latest">Latest answers</h2>
         {live instanceof Error || <span data-live={live}>{live === "live" ? <Badge tone="good">Live</Badge> : live === "broken" ? <Badge tone="busy">Reconnecting</Badge> : <Badge tone="off">Connecting</Badge>}</span>}
       </div>
       {live instanceof Error && <Problem error={live} retry={reload} />}
-      <ul class="rows">
-        {w.days.newest.map((entry) => (
-          <li key={entry.entry_id}>
-            <a href={address(project, "entries", entry.entry_id)}>
-              <Text>{entry.entry_id}</Text>
-            </a>
-            <span class="muted">
-              <Text>{title(entry.embeddable_id)}</Text>
-            </span>
-            <span class="muted small number">
-              <Time at={entry.updated_at} {...(Math.abs(now - Date.parse(entry.updated_at)) < 3_600_000 && { show: (at: number) => ago(at, now) })} />
-            </span>
-          </li>
-        ))}
-      </ul>
-      <p>
-        <a href={address(project, "entries")}>All entries</a>
-      </p>
+      <Loaded load={load} what="entries" rows={4}>
+        {(entries) => (
+          <ul class="rows">
+            {entries.map((entry) => (
+              <li key={entry.entry_id}>
+                <a href={address(project, "entries", entry.entry_id)}><TitleOf entry={entry} /></a>
+                <span class="muted"><Text>{title(entry.embeddable_id)}</Text></span>
+                <span class="muted small number">
+                  <Time at={entry.updated_at} {...(Math.abs(now - Date.parse(entry.updated_at)) < 3_600_000 && { show: (at: number) => ago(at, now) })} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+      <p><a href={address(project, "entries")}>All entries</a></p>
     </section>
   );
 }
 
-function Running({ project, title }: { project: string; title: (id: string) => string }) {
-  const running = useLoad(async ({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), [project]);
+function Running({ project }: { project: string }) {
+  const title = useNames(project);
+  const running = useLoad(({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), [project]);
+  const more = (running.value?.length ?? 0) > shown;
   return (
     <section class="card" aria-labelledby="running">
       <h2 id="running">Running experiments</h2>
       <Loaded load={running} what="experiments" rows={2}>
         {(experiments) =>
           experiments.length === 0 ? (
-            <p class="muted">No experiment runs at the moment.</p>
+            <p class="muted">No experiment runs at the moment. An experiment shows variants of an embeddable to different visitors.</p>
           ) : (
             <ul class="rows">
               {experiments.slice(0, shown).map((e) => (
                 <li key={e.id}>
-                  <a href={address(project, "experiments", e.id)}>
-                    <Text>{e.name ?? e.id}</Text>
-                  </a>
-                  <span class="muted">
-                    <Text>{title(e.flowId)}</Text>
-                  </span>
-                  <span class="muted small number">
-                    <Time at={e.created_at} show={day} />
-                  </span>
+                  <a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a>
+                  <span class="muted"><Text>{title(e.flowId)}</Text></span>
+                  <span class="muted small number"><Time at={e.created_at} show={day} /></span>
                 </li>
               ))}
             </ul>
@@ -215,7 +229,7 @@ function Running({ project, title }: { project: string; title: (id: string) => s
       </Loaded>
       <p>
         <a href={address(project, "experiments")}>All experiments</a>
-        {(running.value?.length ?? 0) > shown && <span class="muted small"> {count(running.value?.length ?? 0)} run at the moment.</span>}
+        {more && <span class="muted small"> {counted(running.value?.length ?? 0, "runs", "run")} at the moment.</span>}
       </p>
     </section>
   );

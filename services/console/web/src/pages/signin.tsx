@@ -1,6 +1,6 @@
 import { APIError } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { connect } from "../api.ts";
+import { connect, errorOf } from "../api.ts";
 import { address, go, here } from "../router.ts";
 import { session, signIn, signOut } from "../session.ts";
 import { Problem } from "../ui/state.tsx";
@@ -14,18 +14,19 @@ export function SignIn({ project }: { project: string }) {
   const submit = async (event: Event) => {
     event.preventDefault();
     setState({ busy: true });
+    const [to, key] = [fields.project.trim(), fields.key.trim()];
     try {
-      const client = connect(undefined, 2, fields.key.trim());
+      const client = connect(undefined, 2, key);
       // The scopes of the key do not matter here: with 403, the key itself is good.
-      for await (const _ of client.embeddables(fields.project, { limit: 1 })) break;
+      for await (const _ of client.embeddables(to, { limit: 1 })) break;
     } catch (error) {
       if (!(error instanceof APIError && error.status === 403)) {
-        setState({ busy: false, error: error instanceof Error ? error : new Error(String(error)) });
+        setState({ busy: false, error: errorOf(error) });
         return;
       }
     }
-    signIn(fields.project, fields.key.trim());
-    if (here.peek().project !== fields.project) go(address(fields.project, "overview"), { replace: true });
+    signIn(to, key);
+    if (here.peek().project !== to) go(address(to, "overview"), { replace: true });
   };
 
   return (
@@ -53,7 +54,7 @@ export function SignIn({ project }: { project: string }) {
           {state.busy ? "Checking the key…" : "Sign in"}
         </button>
         {state.error && <Problem error={state.error} />}
-        <p class="muted small">The key stays in this tab until you sign out or close the tab. The console sends it to this server only.</p>
+        <p class="muted small">The key stays in this tab, and in tabs that you open from it, until you sign out or close them. The console sends it to this server only.</p>
         {other && (
           <button type="button" class="quiet" onClick={signOut}>
             Sign out of {other.project}

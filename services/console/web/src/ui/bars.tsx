@@ -1,147 +1,80 @@
-// A chart of stacked bars, one bar a day. uPlot draws it; the legend and the table next to it are HTML.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
-import "../style/bars.css";
-import { theme } from "../preferences.ts";
-import { count, day, shortDay } from "../time.ts";
-import { Text } from "./parts.tsx";
+// Drawings of bars: SVG, so that they can be printed, and are seen with forced colours.
+import { count } from "../time.ts";
 
-export interface Series {
+export interface Bar {
   name: string;
-  /** One value a day. */
-  values: readonly number[];
+  /** The whole, and the part of it that is drawn darker. */
+  whole: number;
+  part: number;
+  /** Where a click on the bar leads, if it leads anywhere. */
+  to?: string;
 }
 
-/** How many series have a colour of their own. */
-export const colours = 8;
+/** The height of the chart in pixels. */
+const height = 200;
 
-/** resolve returns the colour of a CSS variable in the current theme. */
-function resolve(at: HTMLElement, variable: string): string {
-  const probe = document.createElement("span");
-  probe.style.color = `var(${variable})`;
-  at.append(probe);
-  const colour = getComputedStyle(probe).color;
-  probe.remove();
-  return colour;
+/** ceiling returns the next round number of which the half is whole, at least 4. */
+function ceiling(n: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(4, n)));
+  return [1, 2, 4, 6, 10].map((step) => step * power).find((round) => round >= Math.max(4, n)) ?? n;
 }
 
-/** useScheme counts the changes of the colours, by the visitor's choice or by the system's. */
-function useScheme(): number {
-  const [changes, setChanges] = useState(0);
-  const chosen = theme.value;
-  useEffect(() => {
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    const update = () => setChanges((n) => n + 1);
-    update();
-    dark.addEventListener("change", update);
-    return () => dark.removeEventListener("change", update);
-  }, [chosen]);
-  return changes;
-}
-
-/** Bars shows series of daily values. days holds the moments at which the days begin. */
-export function Bars({ label, days, series }: { label: string; days: readonly number[]; series: readonly Series[] }) {
-  const frame = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | undefined>(undefined);
-  const [hovered, setHovered] = useState<number | null>(null);
-  const scheme = useScheme();
-
-  // Each series is drawn from zero to the sum of itself and those below it, the largest sum first.
-  const data = useMemo<uPlot.AlignedData>(() => {
-    const sums: number[][] = [];
-    for (const { values } of series) {
-      const below = sums.at(-1);
-      sums.push(values.map((value, i) => value + (below?.[i] ?? 0)));
-    }
-    return [days.map((_, i) => i), ...sums.reverse()];
-  }, [days, series]);
-
-  useEffect(() => {
-    const element = frame.current;
-    if (!element) return;
-    const line = resolve(element, "--line");
-    const muted = resolve(element, "--muted");
-    const font = `12px ${getComputedStyle(element).fontFamily}`;
-    const chart = new uPlot(
-      {
-        width: element.clientWidth,
-        height: 240,
-        legend: { show: false },
-        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-        scales: { x: { time: false, range: [-0.6, days.length - 0.4] }, y: { range: (_, __, max) => [0, Math.max(4, max * 1.05)] } },
-        axes: [
-          { stroke: muted, font, grid: { show: false }, ticks: { show: false }, size: 28, space: 64, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => (days[i] === undefined ? "" : shortDay(days[i]))) },
-          { stroke: muted, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 54, values: (_, at) => at.map((n) => (Number.isInteger(n) ? count(n) : "")) },
-        ],
-        series: [
-          {},
-          ...series.map((_, i) => ({
-            fill: resolve(element, `--series-${((series.length - 1 - i) % colours) + 1}`),
-            width: 0,
-            points: { show: false },
-            paths: uPlot.paths.bars!({ size: [0.74, 48] }),
-          })),
-        ],
-        hooks: { setCursor: [(u) => setHovered(u.cursor.idx ?? null)] },
-      },
-      data,
-      element,
-    );
-    plot.current = chart;
-    const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: 240 }));
-    observer.observe(element);
-    return () => {
-      observer.disconnect();
-      chart.destroy();
-      plot.current = undefined;
-    };
-    // setData updates the data. Only other inputs build the chart again.
-  }, [scheme, days, series.length]);
-
-  useEffect(() => plot.current?.setData(data), [data]);
-
-  const hoveredDay = hovered === null ? undefined : days[hovered];
+/** BarChart shows a bar for each interval. The bars are links for a pointer; for keys, the page has a table beside it. */
+export function BarChart({ label, bars }: { label: string; bars: readonly Bar[] }) {
+  const top = ceiling(Math.max(0, ...bars.map((bar) => bar.whole)));
+  const step = 100 / Math.max(1, bars.length);
+  const y = (n: number) => height - (n / top) * height;
+  const rect = (i: number, n: number, kind: string) => n > 0 && <rect class={kind} x={`${(i + 0.12) * step}%`} width={`${0.76 * step}%`} y={Math.min(height - 1, y(n))} height={Math.max(1, height - y(n))} />;
+  const named = [...new Set([0, Math.floor((bars.length - 1) / 2), bars.length - 1])].filter((i) => i >= 0);
   return (
-    <figure class="bars">
-      <figcaption class="legend" aria-hidden="true">
-        <span class="muted">{hoveredDay === undefined ? "All days" : day(hoveredDay)}</span>
-        {series.map(({ name, values }, i) => (
-          <span key={i} class="item">
-            <span class={`swatch series-${(i % colours) + 1}`} /> <Text>{name}</Text> <b>{count((hovered === null ? undefined : values[hovered]) ?? values.reduce((a, b) => a + b, 0))}</b>
-          </span>
+    <div class="chart">
+      <div class="scale" aria-hidden="true">
+        <span>{count(top)}</span>
+        <span>{count(top / 2)}</span>
+        <span>0</span>
+      </div>
+      <svg width="100%" height={height} role="group" aria-label={label}>
+        {[0, 0.5, 1].map((part) => (
+          <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
         ))}
-      </figcaption>
-      <div ref={frame} class="plot" role="img" aria-label={label} />
-      <details>
-        <summary class="small">As a table</summary>
-        <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Day</th>
-                {series.map(({ name }, i) => (
-                  <th key={i} scope="col" class="number">
-                    <Text>{name}</Text>
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {days.map((start, i) => (
-                <tr key={start}>
-                  <th scope="row">{day(start)}</th>
-                  {series.map(({ values }, s) => (
-                    <td key={s} class="number">
-                      {count(values[i] ?? 0)}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </details>
-    </figure>
+        {bars.map((bar, i) => (
+          <a key={i} href={bar.to} tabIndex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
+            <title>{`${bar.name}: ${count(bar.whole)} entries, ${count(bar.part)} completed`}</title>
+            <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
+            {rect(i, bar.whole, "whole")}
+            {rect(i, bar.part, "part")}
+          </a>
+        ))}
+      </svg>
+      <div class="scale across muted small" aria-hidden="true">
+        {named.map((i) => (
+          <span key={i}>{bars[i]?.name}</span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Share shows parts of a whole as one bar: the first part dark, the second hatched. Both are from 0 to 1. */
+export function Share({ first, second = 0 }: { first: number; second?: number }) {
+  const width = (part: number) => `${100 * Math.max(0, Math.min(1, part))}%`;
+  return (
+    <svg class="share" width="100%" height="18" aria-hidden="true">
+      <rect class="behind" width="100%" height="18" rx="4" />
+      {first > 0 && <rect class="part" width={width(first)} height="18" rx="4" />}
+      {second > 0 && <rect class="whole" x={width(first)} width={width(second)} height="18" rx="4" />}
+    </svg>
+  );
+}
+
+/** Trend shows how numbers went, as a row of small bars. */
+export function Trend({ label, values }: { label: string; values: readonly number[] }) {
+  const top = Math.max(1, ...values);
+  return (
+    <svg class="trend" width="96" height="24" role="img" aria-label={label}>
+      {values.map((n, i) => (
+        <rect key={i} class="part" x={`${(100 * i) / values.length}%`} width={`${80 / values.length}%`} y={24 - Math.max(n > 0 ? 1 : 0, (n / top) * 24)} height={Math.max(n > 0 ? 1 : 0, (n / top) * 24)} />
+      ))}
+    </svg>
   );
 }

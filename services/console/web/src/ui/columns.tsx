@@ -1,56 +1,45 @@
-// The choice of the answers that are columns.
+// The choice of answers that are columns of the table.
 import { useState } from "preact/hooks";
-import { mostColumns, type Names } from "../answers.ts";
+import type { AnswerKey } from "../insights.ts";
 import { count, counted } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";
 import { Text } from "./parts.tsx";
 
 interface Props {
-  names: Names;
+  keys: readonly AnswerKey[];
   chosen: readonly string[];
-  /** Takes the names of the answers, or undefined for the default. */
-  choose: (names: string[] | undefined) => void;
+  /** Undefined means the most frequent answers. */
+  choose: (columns: string[] | undefined) => void;
   close: () => void;
 }
 
-/** Columns lists the answers, the most frequent first. */
-export function Columns({ names, chosen, choose, close }: Props) {
+/** Columns lists the answers with the number of entries that have each. */
+export function Columns({ keys, chosen, choose, close }: Props) {
   const [search, setSearch] = useState("");
   const wanted = search.trim().toLowerCase();
-  const all = names.mostFrequent();
-  // The visitor can also remove a column of the address that no entry has.
-  const listed = [...chosen.filter((name) => !all.includes(name)), ...all].filter((name) => name.toLowerCase().includes(wanted));
+  const listed = keys.filter(({ key }) => key.toLowerCase().includes(wanted));
   const toggle = (name: string) => choose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <Dialog label="Columns" close={close}>
       <h2>Columns</h2>
-      <p class="muted small">
-        {counted(names.counts.size, "answer", "answers")} in {counted(names.seen, "entry", "entries")}. Each number says how many entries have the answer. A new column comes last.
-        {names.full && ` The ${count(mostColumns)} most frequent are listed.`}
-      </p>
+      <p class="muted small">{counted(keys.length, "answer", "answers")}, each with the number of entries that have it. A new column comes last.</p>
       <input type="search" autofocus aria-label="Search the answers" placeholder="Search" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
       <ul class="answernames" tabIndex={-1}>
-        {listed.map((name) => (
-          <li key={name}>
+        {listed.map(({ key, entries }) => (
+          <li key={key}>
             <label>
-              <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />
-              <Text>{name || "(no name)"}</Text>
-              <small class="muted number">{count(names.counts.get(name) ?? 0)}</small>
+              <input type="checkbox" checked={chosen.includes(key)} onChange={() => toggle(key)} />
+              <Text>{key || "(no name)"}</Text>
+              <small class="muted number">{count(entries)}</small>
             </label>
           </li>
         ))}
       </ul>
       {listed.length === 0 && <p class="muted">No answer has a name like this.</p>}
       <p class="actions">
-        <button type="button" onClick={close}>
-          Done
-        </button>
-        <button type="button" class="quiet" onClick={() => choose(undefined)}>
-          Most frequent
-        </button>
-        <button type="button" class="quiet" onClick={() => choose([])}>
-          None
-        </button>
+        <button type="button" onClick={close}>Done</button>
+        <button type="button" class="quiet" onClick={() => choose(undefined)}>Most frequent</button>
+        <button type="button" class="quiet" onClick={() => choose([])}>None</button>
       </p>
     </Dialog>
   );

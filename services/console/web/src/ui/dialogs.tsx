@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { nameOf, useEmbeddables } from "../api.ts";
-import { address, go, type Page, pageNames, pages } from "../router.ts";
+import { APIError } from "@lectern/client";
+import { titleOf } from "../answers.ts";
+import { collect, nameOf, useEmbeddables, useLoad } from "../api.ts";
+import { address, go, pageNames, pages } from "../router.ts";
 import { Text } from "./parts.tsx";
 
 /** Dialog is a modal dialog. Escape and a click outside close it. */
@@ -18,14 +20,12 @@ export function Dialog({ label, close, children }: { label: string; close: () =>
 }
 
 /** The key after g that opens each page. */
-export const keys: Record<string, Page> = { o: "overview", e: "entries", f: "funnel", b: "embeddables", x: "experiments", c: "connect" };
+export const keys: Record<string, (typeof pages)[number]> = { o: "overview", e: "entries", f: "funnel", a: "answers", b: "embeddables", x: "experiments", c: "connect" };
 
 const help: [string, string][] = [
-  ["/", "Search pages, embeddables, entries and contacts"],
+  ["/", "Search embeddables, experiments, entries and contacts"],
   ["?", "Show this help"],
   ...Object.entries(keys).map(([key, page]): [string, string] => [`g ${key}`, `Open ${pageNames[page]}`]),
-  ["↑ ↓", "Move through a table, as do Page Up, Page Down, Home and End"],
-  ["Enter", "Open the row"],
   ["Esc", "Close a dialog"],
 ];
 
@@ -61,31 +61,54 @@ interface Hit {
   to: string;
 }
 
-/** How many hits among the embeddables are listed. */
+/** How many hits among the embeddables and the experiments are listed. */
 const mostHits = 50;
 
-/** Search finds pages and embeddables by name, and opens entries and contacts by id. */
+/** Search finds pages, embeddables and experiments by name or id, and entries and contacts by id. */
 export function Search({ project, close }: { project: string; close: () => void }) {
   const [text, setText] = useState("");
   const [active, setActive] = useState(0);
   // Search works without the titles, if they cannot be read.
   const { value: embeddables = [] } = useEmbeddables(project);
+  const { value: experiments = [] } = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), [project]);
 
   const id = text.trim();
   const wanted = id.toLowerCase();
-  const matches = (hit: Hit) => hit.label.toLowerCase().includes(wanted);
+  // Only what exists is offered, so that no hit leads nowhere.
+  const found = useLoad<Hit[]>(
+    async ({ client, signal }) => {
+      if (id === "" || id.length > 256) return [];
+      await new Promise((typed) => setTimeout(typed, 150));
+      signal.throwIfAborted();
+      const [[entry], [contact]] = await Promise.all([
+        client.entry(project, id, { signal }).then((entry) => [entry], none),
+        collect(client.entries(project, { contact_id: id, limit: 1 }, { signal })).catch(none),
+      ]);
+      return [
+        ...(entry ? [{ label: titleOf(entry) || id, what: "Entry", to: address(project, "entries", id) }] : []),
+        ...(contact ? [{ label: id, what: "Contact", to: address(project, "contacts", id) }] : []),
+      ];
+    },
+    [project, id],
+  );
+  const matches = (...names: (string | null)[]) => names.some((name) => name?.toLowerCase().includes(wanted));
   const hits: Hit[] = [
-    ...pages.map((page) => ({ label: pageNames[page], what: "Page", to: address(project, page) })).filter(matches),
-    ...embeddables.flatMap((e) => [
-      { label: nameOf(e), what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
-      { label: nameOf(e), what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
-    ]).filter((hit) => wanted !== "" && matches(hit)).slice(0, mostHits),
-    ...(id ? [
-      { label: id, what: "Entry with this id", to: address(project, "entries", id) },
-      { label: id, what: "Entries of this contact", to: address(project, "entries", "", { contact: id }) },
-    ] : []),
+    ...pages.filter((page) => matches(pageNames[page])).map((page) => ({ label: pageNames[page], what: "Page", to: address(project, page) })),
+    ...(wanted === "" ? [] : [
+      ...(found.stale ? [] : (found.value ?? [])),
+      ...embeddables.filter((e) => matches(e.title, e.embeddable_id)).slice(0, mostHits).flatMap((e) => [
+        { label: nameOf(e), what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
+        { label: nameOf(e), what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
+      ]),
+      ...experiments.filter((e) => matches(e.name, e.id)).slice(0, mostHits).map((e) => ({ label: e.name || e.id, what: "Experiment", to: address(project, "experiments", e.id) })),
+    ]),
   ];
   const chosen = Math.min(active, hits.length - 1);
+  const said =
+    found.state === "loading" ? "Looking…"
+    : found.error ? found.error.message
+    : hits.length === 0 ? "Nothing has this title or id. Ids of entries and contacts must be complete."
+    : "Embeddables and experiments by title or id, entries and contacts by id.";
 
   const open = (hit: Hit | undefined) => {
     if (!hit) return;
@@ -93,8 +116,8 @@ export function Search({ project, close }: { project: string; close: () => void 
     go(hit.to);
   };
   const press = (event: KeyboardEvent) => {
-    if (event.key === "ArrowDown") setActive((chosen + 1) % hits.length);
-    else if (event.key === "ArrowUp") setActive((chosen - 1 + hits.length) % hits.length);
+    if (event.key === "ArrowDown" && hits.length > 0) setActive((chosen + 1) % hits.length);
+    else if (event.key === "ArrowUp" && hits.length > 0) setActive((chosen - 1 + hits.length) % hits.length);
     else if (event.key === "Enter") open(hits[chosen]);
     else return;
     event.preventDefault();
@@ -106,10 +129,10 @@ export function Search({ project, close }: { project: string; close: () => void 
         autofocus
         role="combobox"
         aria-label="Search"
-        aria-expanded="true"
+        aria-expanded={hits.length > 0}
         aria-controls="hits"
         aria-activedescendant={hits.length ? `hit-${chosen}` : undefined}
-        placeholder="Page, embeddable, or id"
+        placeholder="Title or id"
         value={text}
         onInput={(e) => (setText(e.currentTarget.value), setActive(0))}
         onKeyDown={press}
@@ -122,6 +145,15 @@ export function Search({ project, close }: { project: string; close: () => void 
           </li>
         ))}
       </ul>
+      <p class="muted small" role="status" data-search={found.state}>
+        {said}
+      </p>
     </Dialog>
   );
+}
+
+/** none stands for a record that does not exist, or that the key may not read. It throws other errors. */
+function none(error: unknown): [] {
+  if (error instanceof APIError && [400, 403, 404].includes(error.status)) return [];
+  throw error;
 }

@@ -1,7 +1,7 @@
 // The download of the entries that match the filters.
 import type { EntryQuery } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connect, longPage, type Waiting } from "../api.ts";
+import { connect, errorOf, type Waiting } from "../api.ts";
 import { csv, ndjson, read } from "../download.ts";
 import { count, counted, isoDay } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";
@@ -50,13 +50,13 @@ export function DownloadDialog({ project, query, close }: { project: string; que
     update({ at: "reading", count: 0 });
     try {
       const client = connect((waiting) => update({ at: "reading", count: soFar, waiting }));
-      const entries = await read(client.entries(project, { ...query, pageSize: longPage }, { signal }), (n) => update({ at: "reading", count: (soFar = n) }));
+      const entries = await read(client.entries(project, { ...query, pageSize: 10_000 }, { signal }), (n) => update({ at: "reading", count: (soFar = n) }));
       const file = kind === "ndjson" ? ndjson(entries) : await csv(entries, { safe, signal, progress: (n) => update({ at: "writing", count: n }) });
       if (signal.aborted) return;
       url.current = URL.createObjectURL(file);
       update({ at: "done", count: entries.count, bytes: file.size, url: url.current, name: `${project.replace(/[^\w-]/g, "_")}-entries-${isoDay(Date.now())}.${kind}` });
     } catch (error) {
-      update({ at: "failed", error: error instanceof Error ? error : new Error(String(error)) });
+      update({ at: "failed", error: errorOf(error) });
     }
   };
   const cancel = () => {
@@ -69,7 +69,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
       <h2>Download</h2>
       {state.at === "choosing" && (
         <form class="download" onSubmit={(e) => (e.preventDefault(), void start())}>
-          <p class="muted small">The file has all entries that match the filters, also those that the table does not show.</p>
+          <p class="muted small">The file has all entries that match the filters, also those on other pages.</p>
           <fieldset>
             <legend>File</legend>
             <label>

@@ -1,6 +1,8 @@
 // Small parts that several pages use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { Entry, FunnelPage } from "@lectern/client";
+import { titleOf } from "../answers.ts";
 import { dateTime, exactTime } from "../time.ts";
 
 /** How much of a text is drawn, in characters. */
@@ -67,4 +69,27 @@ export function CopyButton({ text, label = "Copy" }: { text: () => string; label
 /** Badge shows one word of a status. tone chooses its colour. */
 export function Badge({ tone, children }: { tone: "good" | "busy" | "off" | "plain"; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+/** Figure shows a number with its name, within a list of figures. */
+export function Figure({ name, id, value, note }: { name: ComponentChildren; id: string; value: string; note?: ComponentChildren }) {
+  return (
+    <div class="figure">
+      <dt class="muted small wrap">{name}</dt>
+      <dd>
+        <b data-figure={id}>{value}</b> {note && <span class="muted small">{note}</span>}
+      </dd>
+    </div>
+  );
+}
+
+/** TitleOf shows the title of an entry, from its answers. */
+export function TitleOf({ entry }: { entry: Entry }) {
+  const title = titleOf(entry);
+  return title ? <Text>{title}</Text> : <span>No answers yet</span>;
+}
+
+/** pageName names a page of a funnel. A key can be very long. */
+export function pageName({ page_key, page_index }: Pick<FunnelPage, "page_key" | "page_index">): string {
+  return page_key ? (page_key.length > 100 ? `${page_key.slice(0, 100)}…` : page_key) : `page ${page_index + 1}`;
 }

@@ -140,13 +140,28 @@ export function Patience({ waiting }: { waiting: Waiting }) {
   );
 }
 
-/** Loaded shows what a load has, or the state that it is in. */
-export function Loaded<T>({ load, what, rows, children }: { load: Load<T>; what: string; rows?: number; children: (value: T) => ComponentChildren }) {
+/** Reversed says that a period ends before it begins. */
+export function Reversed() {
   return (
-    <>
+    <Empty title="The period ends before it begins">
+      <p>Choose a first day that is not after the last day.</p>
+    </Empty>
+  );
+}
+
+/** Loaded shows what a load has, or the state that it is in. The value of earlier inputs is dimmed until the new one is there. */
+export function Loaded<T>({ load, what, rows, children }: { load: Load<T>; what: string; rows?: number; children: (value: T) => ComponentChildren }) {
+  const has = load.state === "done" || load.value !== undefined;
+  return (
+    <div class="page" data-stale={load.stale || undefined} aria-busy={load.stale}>
       {load.waiting && <Patience waiting={load.waiting} />}
       {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
-      {load.value !== undefined ? children(load.value) : load.state === "loading" && <Loading what={what} {...(rows !== undefined && { rows })} />}
-    </>
+      {load.stale && (
+        <p class="hidden" role="status">
+          Loading {what}…
+        </p>
+      )}
+      {has ? children(load.value as T) : load.state === "loading" && <Loading what={what} {...(rows !== undefined && { rows })} />}
+    </div>
   );
 }

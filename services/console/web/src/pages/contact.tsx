@@ -1,0 +1,75 @@
+// Everything that one contact did, on one line of time.
+import type { Entry } from "@lectern/client";
+import { answersOf } from "../answers.ts";
+import { collect, useLoad, useNames } from "../api.ts";
+import { address } from "../router.ts";
+import { count, counted, day } from "../time.ts";
+import { PageHead, Text, Time } from "../ui/parts.tsx";
+import { Empty, Loaded } from "../ui/state.tsx";
+import { Value } from "../ui/value.tsx";
+
+/** How many entries, and how many answers of each, are shown. */
+const mostEntries = 100;
+const mostAnswers = 8;
+
+/** ContactPage shows the entries of a contact, the newest first. */
+export function ContactPage({ project, id }: { project: string; id: string }) {
+  const title = useNames(project);
+  const load = useLoad(({ client, signal }) => collect(client.entries(project, { contact_id: id, sort: "created_at", limit: mostEntries + 1 }, { signal })), [project, id]);
+  return (
+    <>
+      <PageHead title={id} lead="A contact: one visitor, with all entries of this visitor on one line of time." />
+      <Loaded load={load} what="the entries" rows={6}>
+        {(entries) =>
+          entries.length === 0 ? (
+            <Empty title="No entry has this contact">
+              <p>The id may be mistyped, or the contact’s entries were removed.</p>
+            </Empty>
+          ) : (
+            <>
+              <p class="muted" data-entries={entries.length}>
+                {entries.length > mostEntries ? `The newest ${count(mostEntries)} entries.` : `${counted(entries.length, "entry", "entries")}, ${between(entries)}.`}
+              </p>
+              <ol class="timeline">
+                {entries.slice(0, mostEntries).map((entry) => (
+                  <li key={entry.entry_id} class="card">
+                    <div class="cardhead">
+                      <h2><a href={address(project, "entries", entry.entry_id)}><Text>{title(entry.embeddable_id)}</Text></a></h2>
+                      <span class="muted"><Time at={entry.created_at} /></span>
+                    </div>
+                    <Answers entry={entry} />
+                  </li>
+                ))}
+              </ol>
+              {entries.length > mostEntries && <p><a href={address(project, "entries", "", { contact: id })}>All entries of this contact</a></p>}
+            </>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+function between(entries: readonly Entry[]): string {
+  const [first, last] = [entries.at(-1), entries[0]].map((entry) => day(Date.parse(entry?.created_at ?? "")));
+  return first === last ? `on ${first}` : `${first} to ${last}`;
+}
+
+function Answers({ entry }: { entry: Entry }) {
+  const answers = answersOf(entry.entry_data);
+  if (!answers) return <Value json={entry.entry_data} />;
+  if (answers.size === 0) return <p class="muted">Nothing was answered.</p>;
+  return (
+    <>
+      <dl class="answers">
+        {[...answers].slice(0, mostAnswers).map(([name, json]) => (
+          <div key={name}>
+            <dt><Text>{name.slice(0, 200) || "(no name)"}</Text></dt>
+            <dd><Value json={json} /></dd>
+          </div>
+        ))}
+      </dl>
+      {answers.size > mostAnswers && <p class="muted small">and {count(answers.size - mostAnswers)} more</p>}
+    </>
+  );
+}

@@ -1,0 +1,92 @@
+// The embeddables of a project with their figures, as several pages show them.
+import type { Embeddable, EntryCount } from "@lectern/client";
+import { type Load, nameOf } from "../api.ts";
+import { address, here, type Page } from "../router.ts";
+import { count, percent } from "../time.ts";
+import { Trend } from "./bars.tsx";
+import { Text } from "./parts.tsx";
+
+/** EmbeddableSelect lets the visitor choose one embeddable, or all. If they cannot be read, it is a field for the id. */
+export function EmbeddableSelect({ embeddables, value, choose }: { embeddables: Load<Embeddable[]>; value: string; choose: (id: string) => void }) {
+  const list = embeddables.value ?? [];
+  return (
+    <label class="wide">
+      <span>Embeddable</span>
+      {embeddables.state === "failed" ? (
+        <input name="embeddable" value={value} onChange={(e) => choose(e.currentTarget.value.trim())} placeholder="Any" spellcheck={false} autocapitalize="off" autocomplete="off" />
+      ) : (
+        <select name="embeddable" value={value} onChange={(e) => choose(e.currentTarget.value)}>
+          <option value="">All</option>
+          {value && !list.some((e) => e.embeddable_id === value) && <option value={value}>{value}</option>}
+          {list.map((e) => (
+            <option key={e.embeddable_id} value={e.embeddable_id}>{nameOf(e)}</option>
+          ))}
+        </select>
+      )}
+    </label>
+  );
+}
+
+interface Props {
+  project: string;
+  embeddables: readonly Embeddable[];
+  /** The figures of one period. Without them, the table has none. */
+  counts: readonly EntryCount[] | undefined;
+  before?: readonly EntryCount[] | undefined;
+  /** The figures of intervals in a row, the oldest first. */
+  trend?: readonly EntryCount[] | undefined;
+  /** How many rows there are at most. */
+  most?: number;
+  /** The page that a title leads to. */
+  page?: Page;
+}
+
+/** EmbeddableTable lists embeddables, those with most entries first. */
+export function EmbeddableTable({ project, embeddables, counts, before, trend, most = Infinity, page = "funnel" }: Props) {
+  const of = (list: readonly EntryCount[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
+  const rows = embeddables.map((e) => ({ e, now: of(counts, e.embeddable_id), old: of(before, e.embeddable_id) }));
+  if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
+  const starts = [...new Set(trend?.map((one) => one.from ?? ""))].filter(Boolean).sort();
+  const period = Object.fromEntries(["days", "from", "to"].map((name) => [name, here.value.query.get(name) ?? ""]));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Table of embeddables">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Embeddable</th>
+            {counts && <th scope="col" class="number">Entries</th>}
+            {before && <th scope="col" class="number">Change</th>}
+            {counts && <th scope="col" class="number">Completion rate</th>}
+            {trend && <th scope="col">Trend</th>}
+            <th scope="col"><span class="hidden">Links</span></th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, most).map(({ e, now, old }) => {
+            const entries = now?.entries ?? 0;
+            return (
+              <tr key={e.embeddable_id}>
+                <td class="wide wrap">
+                  <a href={address(project, page, e.embeddable_id, page === "funnel" ? period : {})}><Text>{nameOf(e)}</Text></a>
+                </td>
+                {counts && <td class="number">{count(entries)}</td>}
+                {before && <td class="number muted">{old ? `${entries >= old.entries ? "+" : "−"}${percent(Math.abs(entries - old.entries) / old.entries)}` : "–"}</td>}
+                {counts && <td class="number">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
+                {trend && (
+                  <td>
+                    <Trend label="Entries a week" values={starts.map((from) => trend.find((one) => one.from === from && one.embeddable_id === e.embeddable_id)?.entries ?? 0)} />
+                  </td>
+                )}
+                <td class="links">
+                  {page !== "funnel" && <><a href={address(project, "funnel", e.embeddable_id)}>Funnel</a>{" "}</>}
+                  {page !== "answers" && <><a href={address(project, "answers", e.embeddable_id)}>Answers</a>{" "}</>}
+                  <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+// The fields that filter a page by time. Each keeps its value in the address.
+import { type Period, periods, type Span } from "../insights.ts";
+import { filter } from "../router.ts";
+import { counted, day, firstDay, lastDay } from "../time.ts";
+
+function take({ currentTarget: { name, value, validity } }: { currentTarget: HTMLInputElement }) {
+  // A date is invalid while its year is typed.
+  if (validity.valid) filter({ [name]: value });
+}
+
+/** PeriodFilter lets the visitor choose a period: by its days, unless named is false, or by its dates. */
+export function PeriodFilter({ period, standard, named = true }: { period: Period; standard: number; named?: boolean }) {
+  const own = period.from !== "" || period.to !== "";
+  const field = (label: string, name: "from" | "to") => (
+    <label>
+      <span>{label}</span>
+      <input name={name} type="date" min={firstDay} max={lastDay} value={period[name]} onChange={take} />
+    </label>
+  );
+  return (
+    <>
+      {named && <div class="segments" role="group" aria-label="Period">
+        {periods.map((days) => (
+          <button key={days} type="button" class="quiet" aria-pressed={!own && period.days === days} onClick={() => filter({ from: "", to: "", days: days === standard ? "" : String(days) })}>
+            {days ? `${days} days` : "All time"}
+          </button>
+        ))}
+      </div>}
+      {field("From", "from")}
+      {field("To", "to")}
+    </>
+  );
+}
+
+/** spanText says which time a span is, and why. */
+export function spanText({ from, until, past, days }: Span): string {
+  const last = until === undefined ? undefined : until - 1;
+  const dates = from !== undefined && last !== undefined ? `${day(from)} to ${day(last)}` : from !== undefined ? `Since ${day(from)}` : last !== undefined ? `Until ${day(last)}` : "All time";
+  return past ? `There is no entry in the last ${counted(days, "day", "days")}. Shown: the ${days} days up to the newest entry, ${dates}.` : dates;
+}
