@@ -124,7 +124,7 @@ func TestUp(t *testing.T) {
 			"Exported 10000 entries", "Bearer [redacted]", `"allowed":true,"endpoint":"demo"`)
 	})
 	t.Run("copy", func(t *testing.T) {
-		testPage(t, folder, "tutorials/copy.md", "Copied 90000 changes", "Combination", "1 stored, 0 existing")
+		testPage(t, folder, "tutorials/copy.md", "Copied 90000 changes", "Combination", "1 new, 0 changed")
 	})
 	t.Run("how-tos", func(t *testing.T) {
 		testPage(t, folder, "how-to/region.md", `{"region":"Europe/Berlin","offsetInMinutes":120}`)
