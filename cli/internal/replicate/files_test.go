@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
@@ -66,6 +67,10 @@ type manifest struct {
 	Cursor           string
 	Entries          []embeddable
 	Events, Removals []file
+
+	Embeddables, Experiments []file
+	Versions                 []file `json:"embeddable_versions"`
+	History                  []file `json:"experiment_history"`
 }
 
 type embeddable struct {
@@ -229,7 +234,7 @@ func TestFilesKilled(t *testing.T) {
 	l.mustSync(t)
 	l.check(t)
 	l.mustSync(t) // removes what the run before replaced
-	if there, m := l.objects(t, "*.parquet"), l.manifest(t); len(there) != len(m.entries())+len(m.Events)+len(m.Removals) {
+	if there, m := l.objects(t, "*.parquet"), l.manifest(t); len(there) != len(m.entries())+len(m.Events)+len(m.Removals)+len(m.Embeddables)+len(m.Versions)+len(m.Experiments)+len(m.History) {
 		t.Errorf("%d files are there; the manifest names %+v", len(there), m)
 	}
 }
@@ -375,6 +380,51 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 	}
 	if diff := cmp.Diff(was, l.manifest(t)); diff != "" {
 		t.Error(diff)
+	}
+	l.check(t)
+}
+
+// The files of a project's other records are replaced as a whole, and stay if the key may not read them.
+func TestFilesHaveTheWholeProject(t *testing.T) {
+	l := &lake{newWholeSource(t), filepath.Join(t.TempDir(), "copy")}
+	l.fill(t, 0, 3)
+	l.define(t, "emb_1", 1, "draft", 1)
+	l.mustSync(t)
+	l.define(t, "emb_1", 2, "running", 2)
+	l.mustSync(t)
+	was := l.manifest(t)
+	l.define(t, "emb_2", 1, "draft", 3)
+	all := l.client
+	l.client = l.with(t, auth.EntriesRead)
+	l.mustSync(t)
+	if diff := cmp.Diff([][]file{was.Embeddables, was.History}, [][]file{l.manifest(t).Embeddables, l.manifest(t).History}); diff != "" {
+		t.Errorf("a key without scopes: %s", diff)
+	}
+	l.client = all
+	l.mustSync(t)
+	m := l.manifest(t)
+	at := func(second int) int64 { return time.Date(2022, 1, 1, 0, 0, second, 0, time.UTC).UnixMicro() }
+	embeddable := func(id, definition string) row {
+		return row{"embeddable_id": id, "title": "Title ü", "group_id": "gr_1", "project_id": project, "definition": definition}
+	}
+	version := func(id string, n int64) row {
+		return row{"embeddable_id": id, "version_number": n, "saved_at": at(0), "definition": fmt.Sprintf(`{"v":%d}`, n)}
+	}
+	want := [][]row{{embeddable("emb_1", `{"n":2}`), embeddable("emb_2", `{"n":1}`)}, {version("emb_1", 1), version("emb_1", 2), version("emb_2", 1)}}
+	got := [][]row{l.rowsOf(t, m.Embeddables[0].Path, 2), l.rowsOf(t, m.Versions[0].Path, 3)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	experiment := row{
+		"experiment_id": "exp_emb_1", "flow_id": "emb_1", "name": "One", "hypothesis": nil, "impact_metrics": []any{"m"}, "no_impact_metrics": []any{},
+		"created_at": at(0), "updated_at": at(2), "observations": nil, "outcome": nil, "attachments": "[]", "variants": "{}", "flow_ids": []any{"emb_1"},
+		"paused_showing_variant": nil, "winner_variant": nil, "status": "running",
+	}
+	if diff := cmp.Diff(experiment, l.rowsOf(t, m.Experiments[0].Path, 2)[1]); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	if last := l.rowsOf(t, m.History[0].Path, 3)[2]; last["experiment_id"] != "exp_emb_1" || last["status"] != "running" || last["changed_at"] != at(2) {
+		t.Errorf("%+v", last)
 	}
 	l.check(t)
 }

@@ -47,6 +47,11 @@ type manifest struct {
 	Entries  []embeddable `json:"entries"`
 	Events   []file       `json:"events"`
 	Removals []file       `json:"removals"`
+	// These have one file each, and none if the key may not read them.
+	Embeddables []file `json:"embeddables"`
+	Versions    []file `json:"embeddable_versions"`
+	Experiments []file `json:"experiments"`
+	History     []file `json:"experiment_history"`
 }
 
 // embeddable is the entries of an embeddable. Its files have columns of their own.
@@ -183,6 +188,7 @@ func (d *Destination) load(ctx context.Context) error {
 	}
 	d.manifest = manifest{
 		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
+		Embeddables: []file{}, Versions: []file{}, Experiments: []file{}, History: []file{},
 	}
 	return nil
 }
@@ -218,9 +224,9 @@ func (d *Destination) check(data []byte, there map[string]bool) error {
 
 var (
 	// ownName matches the names that this package gives to files of rows.
-	ownName = regexp.MustCompile(`^(entries/[^/]+|events|removals)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
+	ownName = regexp.MustCompile(`^(entries/[^/]+|[a-z_]+)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
 	// unfinished matches the names of files that a process was writing in a folder when it ended.
-	unfinished = regexp.MustCompile(`^((entries/[^/]+|events|removals)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
+	unfinished = regexp.MustCompile(`^((entries/[^/]+|[a-z_]+)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
 )
 
 // clean removes all versions of the files that neither the manifest names nor readers may still need, and the past
@@ -290,6 +296,9 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 		return err
 	}
 	if next.Removals, err = add(ctx, d, "removals", next.Removals, rows.removals, nil, nil); err != nil {
+		return err
+	}
+	if err := d.putProject(ctx, &next, b.Project); err != nil {
 		return err
 	}
 	return d.exchange(ctx, next)
@@ -469,11 +478,17 @@ func write[T row](ctx context.Context, d *Destination, kind string, from []file,
 	if err := w.Close(); err != nil {
 		return made, err
 	}
-	made.Path, made.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, made.LastSeq, random()), b.Len()
-	if err := d.write(ctx, made.Path, b.Bytes()); err != nil {
-		return made, fmt.Errorf("write %s: %w", made.Path, err)
+	err := d.save(ctx, kind, &made, b.Bytes())
+	return made, err
+}
+
+// save writes a file of a kind under a new name.
+func (d *Destination) save(ctx context.Context, kind string, f *file, data []byte) error {
+	f.Path, f.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, f.LastSeq, random()), len(data)
+	if err := d.write(ctx, f.Path, data); err != nil {
+		return fmt.Errorf("write %s: %w", f.Path, err)
 	}
-	return made, nil
+	return nil
 }
 
 // folderOf returns the folder of an embeddable: its id, with each other byte than letters, digits, - and _ as ~ and two hex
@@ -517,7 +532,7 @@ func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) e
 // files returns the paths of the files.
 func (m *manifest) files() map[string]bool {
 	named := map[string]bool{}
-	lists := [][]file{m.Events, m.Removals}
+	lists := [][]file{m.Events, m.Removals, m.Embeddables, m.Versions, m.Experiments, m.History}
 	for _, e := range m.Entries {
 		lists = append(lists, e.Files)
 	}
