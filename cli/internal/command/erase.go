@@ -12,12 +12,15 @@ import (
 
 type eraseCommand struct {
 	administrationFlags
+	serverFlags
 
 	Entry   string `help:"Remove the entry of this id, and its events." placeholder:"ID"`
 	Contact string `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
 	All     bool   `help:"Remove all data of the project, and revoke its API keys."`
 	outputFlags
-	Confirm string `help:"Do not ask before --all removes this project." placeholder:"ID"`
+	Wait    []string `sep:"none" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated." placeholder:"URL"`
+	Schema  string   `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
+	Confirm string   `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
 // Help describes the effect, with examples.
@@ -30,6 +33,7 @@ Examples:
 
 	lectern erase --entry ent_00001gzn --env-file .lectern/demo.env
 	lectern erase --contact con_15638 --project pr_1
+	lectern erase --contact con_15638 --project pr_1 --wait file:///data/shop --wait s3://lake/shop
 	lectern erase --all --project pr_1`
 }
 
@@ -44,10 +48,16 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	switch {
 	case given != 1:
 		return usagef("erase was given %d of --entry ID, --contact ID and --all; allowed: one of them", given)
+	case e.All && len(e.Wait) > 0:
+		return usagef("--wait was given with --all, which copies do not see; allowed: --entry or --contact")
 	case e.All:
 		return e.removeProject(s, c)
 	}
 	admin, err := e.open(s)
+	if err != nil {
+		return err
+	}
+	copies, reader, err := e.copies(s)
 	if err != nil {
 		return err
 	}
@@ -66,7 +76,10 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 		all.Events += removed.Events
 		more = removed.More
 	}
-	return e.printValue(s, all)
+	if len(copies) == 0 {
+		return e.printValue(s, all)
+	}
+	return e.wait(s, c, all, copies, reader)
 }
 
 // removeProject removes the project from every service.

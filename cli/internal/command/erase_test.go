@@ -1,17 +1,29 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/client"
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // remover answers each request for a removal by the next of answers, and notes the requests.
@@ -125,5 +137,63 @@ func TestRemovalRefuses(t *testing.T) {
 		if got.code != tt.code || !strings.Contains(got.err, tt.says) || got.out != "" {
 			t.Errorf("%v: %+v; want %d and %q", tt.args, got, tt.code, tt.says)
 		}
+	}
+}
+
+// A receipt comes when all copies have passed the removal, and says what each did.
+func TestEraseWaitsForCopies(t *testing.T) {
+	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{
+		"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL, "REMOVE_DATABASE_URL": b.DB.OwnerURL,
+	})
+	for _, id := range []string{"en_1", "en_2", "en_3"} {
+		s.MustIngest(t, "entries", servicetest.Object{"entry_id": id, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c_" + id,
+			"created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z", "entry_data": "{}"})
+	}
+	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1"})
+	environ := map[string]string{
+		"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
+	}
+	warehouse, folder := pgtest.Database(t, empty).OwnerURL, "file://"+filepath.Join(t.TempDir(), "shop")
+	sync := func() {
+		t.Helper()
+		for _, to := range []string{warehouse, folder} {
+			must(t, environ, "", "sync", "--quiet", "--to", to)
+		}
+	}
+	sync()
+	began := time.Now()
+	var out, errs bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Main(&Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2", "--wait", warehouse, "--wait", folder})
+	}()
+	eventually.True(t, "the removal", func() bool { return lectern(t, "", environ, "get", "entry", "en_2").code == exitFailure })
+	select {
+	case <-ended:
+		t.Fatalf("ended before the copies had the removal: %s%s", out.String(), errs.String())
+	default:
+	}
+	sync()
+	if code := <-ended; code != exitOK {
+		t.Fatalf("%d, %s", code, errs.String())
+	}
+	r := read[receipt](t, out.String())
+	if r.ContactID != "c_en_2" || r.Entries != 1 || r.Seq == 0 || r.RemovedAt.Before(began) || len(r.Copies) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	for i, rewritten := range []*int{nil, new(1)} {
+		if c := r.Copies[i]; c.Seq == 0 || c.Seq > r.Seq || c.PassedAt.Before(r.RemovedAt) || !cmp.Equal(c.FilesRewritten, rewritten) {
+			t.Errorf("%+v", c)
+		}
+	}
+	// A repeated removal finds copies that have passed it.
+	if r := read[receipt](t, must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := lectern(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.code != exitFailure || !strings.Contains(r.err, "manifest.json of folder /nowhere") {
+		t.Errorf("%+v", r)
 	}
 }

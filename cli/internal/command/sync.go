@@ -186,7 +186,7 @@ func (f *syncCommand) destination(environ map[string]string, note func(text stri
 	if f.SoftDelete {
 		return nil, usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
 	}
-	o := files.Options{Source: f.source(), Moved: f.Moved, Columns: choice, Note: note}
+	o := files.Options{Source: f.source(), Moved: f.Moved, Repair: f.Repair, Columns: choice, Note: note}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {

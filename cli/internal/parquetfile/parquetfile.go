@@ -156,22 +156,38 @@ func (w *Writer[T]) Close() error {
 func Rows[T any](file io.ReaderAt) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		const chunk = 500
-		r := parquet.NewGenericReader[T](file)
-		defer r.Close()
 		rows := make([]T, chunk)
-		for {
+		var r *parquet.GenericReader[T]
+		n := 0
+		err := guarded(func() error {
+			r = parquet.NewGenericReader[T](file)
+			return nil
+		})
+		if r != nil {
+			defer r.Close()
+		}
+		for err == nil {
 			clear(rows) // else texts of the rows before would be reused
-			n, err := r.Read(rows)
+			err = guarded(func() (err error) {
+				n, err = r.Read(rows)
+				return err
+			})
 			if n > 0 && !yield(rows[:n], nil) {
 				return
 			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(nil, fmt.Errorf("decode Parquet: %w", err))
-				return
-			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(nil, fmt.Errorf("decode Parquet: %w", err))
 		}
 	}
+}
+
+// guarded calls a function of the library, which panics on some damaged files.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the file is damaged: %v", fault)
+		}
+	}()
+	return do()
 }

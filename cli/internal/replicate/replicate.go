@@ -211,13 +211,16 @@ func (r *run) copy(ctx context.Context) (err error) {
 }
 
 // lookVerified reads the last verification of the copy, which another process may have made.
-func (r *run) lookVerified(ctx context.Context) (err error) {
+func (r *run) lookVerified(ctx context.Context) error {
 	d, ok := r.Destination.(Verifiable)
 	if now := time.Now(); ok && r.Follow && now.After(r.nextRead) {
-		r.progress.Verified, err = d.Verified(ctx)
-		r.nextRead = now.Add(time.Minute)
+		status, err := d.Status(ctx)
+		if err != nil {
+			return err
+		}
+		r.progress.Verified, r.nextRead = status.Verified, now.Add(time.Minute)
 	}
-	return err
+	return nil
 }
 
 func (r *run) note(b *Batch) {

@@ -26,9 +26,19 @@ type Verifiable interface {
 	Look(ctx context.Context) (State, error)
 	// Mend removes rows and adds others in one commit. The copy is open.
 	Mend(ctx context.Context, m *Mending) error
-	// SetVerified stores the result of a verification with the copy, and Verified returns the last one. Neither needs Open.
+	// SetVerified stores the result of a verification with the copy. It does not need Open.
 	SetVerified(ctx context.Context, v Verified) error
-	Verified(ctx context.Context) (Verified, error)
+	// Status returns what the copy says of itself, even if it has another source. It does not need Open.
+	Status(ctx context.Context) (Status, error)
+}
+
+// Status has what a copy says of itself.
+type Status struct {
+	ProjectID string   `json:"project_id"`
+	Position  Position `json:"position"`
+	Verified  Verified `json:"verified"`
+	// Rewritten counts the files that erasures have rewritten since the copy began; nil if the copy has no files.
+	Rewritten *int `json:"files_rewritten"`
 }
 
 // State is a state of a copy that does not change while it is read.
@@ -46,7 +56,7 @@ type State interface {
 	Close() error
 }
 
-// Mending is what makes a copy equal to its source.
+// Mending makes a copy equal to its source.
 type Mending struct {
 	// Entries and Events are the keys of rows to remove, and Removals the entries whose removals to remove.
 	Entries, Events, Removals map[string]bool
@@ -62,7 +72,7 @@ type Verified struct {
 	Differences int64 `json:"differences"`
 }
 
-// Fault is what is wrong with the rows of a key in a copy.
+// Fault names a fault of the rows of a key in a copy.
 type Fault string
 
 // The faults.
@@ -86,7 +96,7 @@ type Difference struct {
 // mostNamed bounds the differences that are named, and mended, in one round. More are only counted.
 const mostNamed = 100_000
 
-// Verification is what [Verify] needs.
+// Verification configures [Verify].
 type Verification struct {
 	Options
 	// Folder is for temporary files, of about 70 bytes for each record of the project.
@@ -108,8 +118,8 @@ type Findings struct {
 // Verify compares a copy with its source. With Repair it mends what differs and compares again, until nothing differs.
 //
 // It reads a state of the copy, and then the whole feed. If the feed shows a row with a number after the state's position,
-// the row has changed since, and tells nothing. Verify writes a short record for each row and change into one of some
-// files, by the hash of its entry, and then compares the records of one file at a time in memory.
+// the row has changed since, and tells nothing. Verify writes a short record for each row and change. The hash of
+// its entry selects one of some files. Then Verify compares the records of one file at a time in memory.
 func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 	to, ok := o.Destination.(Verifiable)
 	if !ok {
@@ -165,7 +175,7 @@ type verification struct {
 	faults      map[uint64]Fault // by key, at most mostNamed
 }
 
-// record is what the files have of a row or a change.
+// record stands for a row or a change in the files.
 type record struct {
 	key, entry, digest uint64
 	seq                int64

@@ -1,16 +1,24 @@
 package replicate_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/parquet-go/parquet-go"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 )
 
 // rounds returns how often a test repeats: short, or long if the long tests run.
@@ -101,7 +109,7 @@ func TestVerifyPostgres(t *testing.T) {
 		}
 	}
 	check()
-	for range rounds(8, 70) {
+	for range rounds(6, 70) {
 		injured := injure()
 		check(injured)
 		if got, left := verify(t, w.source, d, true); left != 0 || len(got) != 1 {
@@ -109,16 +117,172 @@ func TestVerifyPostgres(t *testing.T) {
 		}
 		w.check(t)
 	}
-	if v, err := d.Verified(t.Context()); err != nil || v.Differences != 0 || v.At.IsZero() {
-		t.Errorf("%+v, %v", v, err)
+	if s, err := d.Status(t.Context()); err != nil || s.Verified.Differences != 0 || s.Verified.At.IsZero() {
+		t.Errorf("%+v, %v", s, err)
 	}
 	w.exec(t, `ALTER TABLE "Copy of shop".entries DROP CONSTRAINT entries_pkey`)
 	k := key("entries", "entry_id")
 	w.exec(t, `INSERT INTO "Copy of shop".entries SELECT * FROM "Copy of shop".entries WHERE entry_id = '`+k+`'`)
 	check("doubled entry " + k)
-	if v, err := d.Verified(t.Context()); err != nil || v.Differences != 1 {
-		t.Errorf("%+v, %v", v, err)
+	if s, err := d.Status(t.Context()); err != nil || s.Verified.Differences != 1 {
+		t.Errorf("%+v, %v", s, err)
 	}
+}
+
+// edit changes the rows of a file of a copy, without its process.
+func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row) {
+	t.Helper()
+	path := filepath.Join(l.path, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []parquet.Row
+	for _, group := range f.RowGroups() {
+		rows := group.Rows()
+		for {
+			one := make([]parquet.Row, 1)
+			n, err := rows.ReadRows(one)
+			if n == 1 {
+				all = append(all, one[0].Clone())
+			}
+			if err != nil {
+				break
+			}
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[any](&out, f.Schema())
+	if _, err := w.WriteRows(change(f.Schema(), all)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(path, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVerifyFiles(t *testing.T) {
+	l := newLake(t)
+	l.fill(t, 0, 40)
+	l.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000","b":1e200000}`), of("emb_2", entry("other", 1, `{"b":1.50}`)))
+	l.mustSync(t)
+	l.remove(t, "purged", "en_38", "en_39")
+	l.MustIngest(t, "entries", entry("en_38", 901, `{"back":1}`), entry("en_37", 902, `{}`), of("emb_3", entry("en_36", 903, `{}`)))
+	l.mustSync(t)
+	n := 0
+	injure := func() (want []string) {
+		column, kind, list := "entry_id", "entry", l.manifest(t).entries()
+		current := l.copied(t)
+		live, text := current.entries, "entry_data"
+		if rand.IntN(2) == 0 {
+			column, kind, list, live, text = "event_key", "event", l.manifest(t).Events, current.events, "url"
+		}
+		list = slices.DeleteFunc(list, func(f file) bool { return f.Rows == 0 })
+		l.edit(t, list[rand.IntN(len(list))].Path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
+			at := func(name string) int {
+				leaf, ok := schema.Lookup(name)
+				if !ok {
+					t.Fatalf("no column %s", name)
+				}
+				return leaf.ColumnIndex
+			}
+			set := func(r parquet.Row, name string, v any) {
+				i := at(name)
+				r[i] = parquet.ValueOf(v).Level(0, r[i].DefinitionLevel(), i)
+			}
+			i := rand.IntN(len(rows))
+			for _, r := range rows[i:] { // one that is current, and has no history
+				if k := r[at(column)].String(); live[k]["seq"] == r[at("seq")].Int64() && !slices.Contains([]string{"en_36", "en_37", "en_38"}, live[k]["entry_id"].(string)) {
+					break
+				}
+				i++
+			}
+			if i == len(rows) {
+				return rows
+			}
+			k, r := rows[i][at(column)].String(), rows[i].Clone()
+			say := func(fault, key string) { want = []string{fault + " " + kind + " " + key} }
+			n++
+			another := fmt.Sprintf("another %d", n)
+			switch rand.IntN(7) {
+			case 0:
+				say("missing", k)
+				return slices.Delete(rows, i, i+1)
+			case 1:
+				say("doubled", k)
+				return slices.Insert(rows, rand.IntN(len(rows)), r)
+			case 2:
+				say("extra", another)
+				set(r, column, another)
+				return append(rows, r)
+			case 3:
+				say("foreign", another)
+				set(r, column, another)
+				set(r, "project_id", "pr_2")
+				return append(rows, r)
+			case 4:
+				say("stale", k)
+				set(rows[i], text, "changed")
+			case 5:
+				say("stale", k)
+				set(rows[i], "contact_id", "changed")
+			case 6:
+				say("stale", k)
+				set(rows[i], "seq", r[at("seq")].Int64()-1+2_000_000_000_000*rand.Int64N(2))
+			}
+			return rows
+		})
+		return want
+	}
+	check := func(want []string) {
+		t.Helper()
+		if got, left := verify(t, l.source, l.open(), false); left != int64(len(want)) || cmp.Diff(want, got, cmpopts.EquateEmpty()) != "" {
+			t.Errorf("%d left, -want +got: %s", left, cmp.Diff(want, got))
+		}
+	}
+	check(nil)
+	for range rounds(6, 70) {
+		check(injure())
+		if _, left := verify(t, l.source, l.open(), true); left != 0 {
+			t.Fatalf("%d are left", left)
+		}
+		l.check(t)
+	}
+	repairing := files.Folder(l.path, files.Options{Source: l.is(), Columns: columns.Choice{All: true}, Repair: true})
+	for _, lose := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 100) }} {
+		lost := slices.MaxFunc(l.manifest(t).Events, func(a, b file) int { return a.Rows - b.Rows })
+		if err := lose(filepath.Join(l.path, lost.Path)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := replicate.Verify(t.Context(), replicate.Verification{Options: replicate.Options{Client: l.client, Source: l.is(), Destination: l.open(), PageSize: 50, Attempts: 1}, Folder: t.TempDir()})
+		if err == nil || !strings.Contains(err.Error(), lost.Path) {
+			t.Errorf("%v; want the path %s", err, lost.Path)
+		}
+		if got, left := verify(t, l.source, repairing, true); left != 0 || len(got) == 0 {
+			t.Errorf("mended %q, %d are left", got, left)
+		}
+		l.check(t)
+	}
+	// A removal that never was hides rows.
+	l.edit(t, l.manifest(t).Removals[0].Path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
+		r := rows[0].Clone()
+		seq, _ := schema.Lookup("seq")
+		id, _ := schema.Lookup("entry_id")
+		r[seq.ColumnIndex] = parquet.ValueOf(int64(1)<<60).Level(0, 0, seq.ColumnIndex)
+		r[id.ColumnIndex] = parquet.ValueOf("en_5").Level(0, 0, id.ColumnIndex)
+		return append(rows, r)
+	})
+	if got, left := verify(t, l.source, l.open(), true); left != 0 || len(got) != 4 || got[0] != "extra entry_removed en_5" || got[1] != "missing entry en_5" {
+		t.Errorf("mended %q, %d are left", got, left)
+	}
+	l.check(t)
 }
 
 // writing writes and removes until the returned function is called.
@@ -142,18 +306,26 @@ func writing(t *testing.T, s *source) (stop func()) {
 // A sound copy has no differences, although sources write and another process copies meanwhile.
 func TestVerifyDuringWrites(t *testing.T) {
 	w := newWarehouse(t)
+	l := &lake{w.source, filepath.Join(t.TempDir(), "copy")}
 	w.fill(t, 0, 60)
 	w.mustSync(t, w.options())
+	l.mustSync(t)
 	defer writing(t, w.source)()
-	for range rounds(5, 70) {
-		copied := make(chan error, 1)
-		go func() {
-			_, err := w.sync(t.Context(), w.open(t, w.options()))
-			copied <- err
-		}()
-		got, _ := verify(t, w.source, w.open(t, w.options()), false)
-		if err := <-copied; err != nil || len(got) > 0 {
-			t.Fatalf("%v, invented: %s", err, strings.Join(got, ", "))
+	for range rounds(3, 100) {
+		for _, d := range []replicate.Destination{w.open(t, w.options()), l.open()} {
+			copied := make(chan error, 1)
+			go func() {
+				_, err := w.sync(t.Context(), d)
+				copied <- err
+			}()
+			var checked replicate.Destination = l.open()
+			if _, ok := d.(*postgres.Destination); ok {
+				checked = w.open(t, w.options())
+			}
+			got, _ := verify(t, w.source, checked, false)
+			if err := <-copied; err != nil || len(got) > 0 {
+				t.Fatalf("%v, invented: %s", err, strings.Join(got, ", "))
+			}
 		}
 	}
 }

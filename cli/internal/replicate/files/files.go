@@ -106,6 +106,8 @@ type Options struct {
 	Moved bool
 	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
+	// Repair lets Open take damaged and missing files out of the copy. The caller then adds their rows again.
+	Repair bool
 	// Note, if set, is called with each text for the user, once.
 	Note func(text string)
 }
@@ -149,6 +151,11 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	}()
 	if err := d.load(ctx); err != nil {
 		return at, err
+	}
+	if d.Repair {
+		if err := d.dropDamaged(ctx); err != nil {
+			return at, err
+		}
 	}
 	// The new writer makes a commit of a process that had the copy before fail, also where there are no locks. Only
 	// then are that process's files removed.
@@ -210,7 +217,7 @@ func (d *Destination) check(data []byte, there map[string]bool) error {
 		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
 	}
 	for name := range m.files() {
-		if !there[name] {
+		if !there[name] && !d.Repair {
 			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, name, manifestName)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// state is a state of a copy: a transaction of another connection than the one that writes.
+// state is a state of a copy: a transaction of a connection that writes nothing.
 type state struct {
 	*Destination
 	tx pgx.Tx
@@ -167,30 +166,30 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) error {
 
 // SetVerified stores the result in the table of the position.
 func (d *Destination) SetVerified(ctx context.Context, v replicate.Verified) error {
-	return d.verified(ctx, `UPDATE %s SET verified_at = $1, differences = $2 RETURNING verified_at, differences`, &v, v.At, v.Differences)
+	return d.brief(ctx, func(conn *pgx.Conn, table string) error {
+		_, err := conn.Exec(ctx, `UPDATE `+table+` SET verified_at = $1, differences = $2`, v.At, v.Differences)
+		return err
+	})
 }
 
-// Verified returns what SetVerified stored.
-func (d *Destination) Verified(ctx context.Context) (v replicate.Verified, err error) {
-	err = d.verified(ctx, `SELECT verified_at, differences FROM %s`, &v)
-	return v, err
+// Status reads the table of the position.
+func (d *Destination) Status(ctx context.Context) (s replicate.Status, err error) {
+	err = d.brief(ctx, func(conn *pgx.Conn, table string) error {
+		return conn.QueryRow(ctx, `SELECT project_id, cursor, seq, coalesce(verified_at, '0001-01-01Z'), coalesce(differences, 0) FROM `+table).
+			Scan(&s.ProjectID, &s.Position.Cursor, &s.Position.Seq, &s.Verified.At, &s.Verified.Differences)
+	})
+	s.Verified.At = s.Verified.At.UTC()
+	return s, err
 }
 
-func (d *Destination) verified(ctx context.Context, sql string, v *replicate.Verified, arguments ...any) error {
+// brief calls do with the open connection or one for this call, and the name of the table of the position.
+func (d *Destination) brief(ctx context.Context, do func(conn *pgx.Conn, table string) error) (err error) {
 	own := Destination{Options: d.Options, config: d.config, conn: d.conn}
 	if own.conn == nil || own.conn.IsClosed() {
-		conn, err := pgx.ConnectConfig(ctx, d.config)
-		if err != nil {
+		if own.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
 			return own.explain("connect", err)
 		}
-		own.conn = conn
 		defer own.Close()
 	}
-	var at *time.Time
-	var differences *int64
-	err := own.conn.QueryRow(ctx, fmt.Sprintf(sql, pgx.Identifier{d.Schema, stateTable}.Sanitize()), arguments...).Scan(&at, &differences)
-	if at != nil && differences != nil {
-		*v = replicate.Verified{At: *at, Differences: *differences}
-	}
-	return own.explain("verify", err)
+	return own.explain("read", do(own.conn, pgx.Identifier{d.Schema, stateTable}.Sanitize()))
 }

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// receipt says what was removed, and which copies have removed it too.
+type receipt struct {
+	ProjectID string `json:"project_id"`
+	EntryID   string `json:"entry_id,omitempty"`
+	ContactID string `json:"contact_id,omitempty"`
+	Entries   int    `json:"entries"`
+	Events    int    `json:"events"`
+	// Seq is the project's newest number after the removal.
+	Seq       int64         `json:"seq"`
+	RemovedAt time.Time     `json:"removed_at"`
+	Copies    []copyReceipt `json:"copies"`
+}
+
+// copyReceipt says that a copy has passed a removal.
+type copyReceipt struct {
+	Copy     string    `json:"copy"`
+	Seq      int64     `json:"seq"` // of its position
+	PassedAt time.Time `json:"passed_at"`
+	// FilesRewritten counts the files that the copy has rewritten for erasures meanwhile.
+	FilesRewritten *int `json:"files_rewritten,omitempty"`
+}
+
+// awaited is a copy, and what it said before the removal.
+type awaited struct {
+	name   string
+	to     replicate.Verifiable
+	before replicate.Status
+}
+
+// copies returns the copies of --wait, which must be reachable and of the project, and a client that may read the feed.
+func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client, err error) {
+	if len(e.Wait) == 0 {
+		return nil, nil, nil
+	}
+	if reader, err = e.client(interactive(), s.Err); err != nil {
+		return nil, nil, err
+	}
+	if _, err := reader.ChangesPage(s.Context, e.Project, client.ChangeQuery{After: "now", PageSize: 1}); err != nil {
+		return nil, nil, err
+	}
+	for _, to := range e.Wait {
+		f := syncCommand{apiFlags: apiFlags{serverFlags: e.serverFlags, Project: e.Project}, To: to, Schema: e.Schema, Columns: "auto"}
+		d, err := f.destination(s.Environ, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		v, ok := d.(replicate.Verifiable)
+		if !ok {
+			return nil, nil, usagef("--wait was given as the %s; allowed: postgres, file, s3", d)
+		}
+		a := awaited{name: d.String(), to: v}
+		if a.before, err = v.Status(s.Context); err != nil {
+			return nil, nil, err
+		}
+		if a.before.ProjectID != e.Project {
+			return nil, nil, fmt.Errorf("the %s is a copy of project %q, not of %q; nothing was removed", d, a.before.ProjectID, e.Project)
+		}
+		list = append(list, a)
+	}
+	return list, reader, nil
+}
+
+// wait prints the receipt of a removal once all copies have passed it.
+func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, copies []awaited, reader *client.Client) error {
+	r := receipt{
+		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: removed.Entries, Events: removed.Events, RemovedAt: s.Now().UTC(),
+	}
+	newest, err := reader.ChangesPage(s.Context, e.Project, client.ChangeQuery{After: "now", PageSize: 1})
+	if err != nil {
+		return err
+	}
+	r.Seq = newest.LastSeq
+	for _, one := range copies {
+		c.note(s, "Removed. Waiting for the %s.", one.name)
+		status, err := one.passed(s, reader, e.Project, r.Seq)
+		if err != nil {
+			return err
+		}
+		passed := copyReceipt{Copy: one.name, Seq: status.Position.Seq, PassedAt: s.Now().UTC()}
+		if status.Rewritten != nil {
+			passed.FilesRewritten = new(*status.Rewritten - *one.before.Rewritten)
+		}
+		r.Copies = append(r.Copies, passed)
+	}
+	return e.printValue(s, r)
+}
+
+// passed waits until the copy has all changes up to a number. Numbers have gaps, so the feed says what comes after the
+// copy's position.
+func (a awaited) passed(s *Session, reader *client.Client, project string, seq int64) (replicate.Status, error) {
+	for {
+		status, err := a.to.Status(s.Context)
+		if err != nil {
+			return status, err
+		}
+		next, err := reader.ChangesPage(s.Context, project, client.ChangeQuery{Cursor: status.Position.Cursor, PageSize: 1})
+		if err != nil {
+			return status, err
+		}
+		if len(next.Changes) > 0 && next.Changes[0].Seq > seq || len(next.Changes) == 0 && next.Current {
+			return status, nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-s.Context.Done():
+			return status, s.Context.Err()
+		}
+	}
+}
