@@ -35,8 +35,8 @@ func (r *release) testConsole(t *testing.T, host string) {
 	link := "http://" + host + "/console/#project=pr_demo&key=" + url.QueryEscape(r.apiKey)
 	var title, entries, address string
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.Navigate(link),
-		chromedp.WaitVisible(`[data-figure="total"]`), // the overview shows the project's entries
-		chromedp.Text(`[data-figure="total"]`, &entries), chromedp.Title(&title), chromedp.Location(&address)); err != nil {
+		chromedp.WaitVisible(`[data-figure="entries"]`), // the overview shows the project's entries
+		chromedp.Text(`[data-figure="entries"]`, &entries), chromedp.Title(&title), chromedp.Location(&address)); err != nil {
 		t.Fatalf("%v; %s", err, seen)
 	}
 	if title != "Overview · Lectern" || entries == "" || entries == "0" {
