@@ -91,7 +91,7 @@ function Values({ value }: { value: Distributed }) {
   return (
     <>
       <p class="muted small" data-answered={answered}>
-        {counted(answered, "entry has", "entries have")} an answer, {count(none)} {none === 1 ? "has" : "have"} none.{unreadable > 0 && ` The data of ${count(unreadable)} cannot be read.`}
+        {counted(answered, "entry has", "entries have")} an answer, {count(none)} {none === 1 ? "has" : "have"} none. Shares are of those with an answer.{unreadable > 0 && ` The data of ${count(unreadable)} cannot be read.`}
       </p>
       {numbers && (
         <>
@@ -110,9 +110,9 @@ function Values({ value }: { value: Distributed }) {
         <thead>
           <tr>
             <th scope="col">Answer</th>
-            <th scope="col"><span class="hidden">Share</span></th>
+            <td class="bar" />
             <th scope="col" class="number">Entries</th>
-            <th scope="col" class="number">Of those with an answer</th>
+            <th scope="col" class="number">Share</th>
           </tr>
         </thead>
         <tbody>

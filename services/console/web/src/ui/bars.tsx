@@ -38,7 +38,7 @@ export function BarChart({ label, bars }: { label: string; bars: readonly Bar[] 
           <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
         ))}
         {bars.map((bar, i) => (
-          <a key={i} href={bar.to} tabIndex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
+          <a key={i} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
             <title>{`${bar.name}: ${count(bar.whole)} entries, ${count(bar.part)} completed`}</title>
             <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
             {rect(i, bar.whole, "whole")}
