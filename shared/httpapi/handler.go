@@ -123,22 +123,18 @@ func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 	return writeWhole(w, r, contentType, body)
 }
 
-// WriteVersioned answers 200 with the JSON of the value that read returns. Its ETag is made of version and the path with its
+// WriteVersioned answers 200 with the JSON that read returns. Its ETag is made of version and the path with its
 // query: with equal ones the answer is the same. If the client has it already, WriteVersioned answers 304 and does not
 // call read.
-func WriteVersioned(w http.ResponseWriter, r *http.Request, version string, read func() (any, error)) error {
+func WriteVersioned(w http.ResponseWriter, r *http.Request, version string, read func() ([]byte, error)) error {
 	if unchanged(w, r, etag([]byte(version), r.URL.RequestURI())) {
 		return nil
 	}
-	value, err := read()
+	body, err := read()
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return writeWhole(w, r, typeJSON, append(body, '\n'))
+	return writeWhole(w, r, typeJSON, body)
 }
 
 // unchanged sets the ETag, and answers 304 if the client has the body already.

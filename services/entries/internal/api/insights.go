@@ -18,12 +18,12 @@ import (
 type Insights interface {
 	// Version returns the newest number of the project's changes.
 	Version(ctx context.Context, projectID string) (int64, error)
-	// Counts returns one more than [insight.MaxCounts] if there are more.
-	Counts(ctx context.Context, q insight.CountsQuestion) ([]insight.Count, error)
-	// Funnels reports whether all versions and pages fit into an answer.
-	Funnels(ctx context.Context, q insight.FunnelQuestion) (funnels []insight.Funnel, ok bool, err error)
-	Keys(ctx context.Context, f insight.Filter) (insight.Keys, error)
-	Answers(ctx context.Context, f insight.Filter, key string) (insight.Answers, error)
+	// Counts returns JSON. More than [insight.MaxCounts] rows are not complete.
+	Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error)
+	// Funnels returns JSON. More than [insight.MaxFunnelRows] rows are not complete.
+	Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error)
+	// Answers returns JSON.
+	Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error)
 }
 
 // counts is the operation entries-counts.
@@ -38,16 +38,16 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 		By:       insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
 		Timezone: q.Zone("timezone", "UTC"),
 	}
-	return a.answer(w, r, q, filter, func(from Insights) (any, error) {
-		counts, err := from.Counts(r.Context(), ask)
-		if err == nil && len(counts) > insight.MaxCounts {
+	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) {
+		rows, body, err := from.Counts(r.Context(), ask)
+		if err == nil && rows > insight.MaxCounts {
 			allowed := "a shorter period, or one embeddable"
 			if larger := ask.Larger(); larger != "" {
 				allowed = larger
 			}
 			err = apierr.BadParameter("interval", ask.Interval, fmt.Sprintf("%s, because there are more than %d rows", allowed, insight.MaxCounts))
 		}
-		return counts, err
+		return body, err
 	})
 }
 
@@ -59,12 +59,12 @@ func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 	}
 	needEmbeddable(q)
 	ask := insight.FunnelQuestion{Filter: filter, ByVersion: q.Enum("by", "none", "none", "version") == "version"}
-	return a.answer(w, r, q, filter, func(from Insights) (any, error) {
-		funnels, ok, err := from.Funnels(r.Context(), ask)
-		if err == nil && !ok {
+	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) {
+		rows, body, err := from.Funnels(r.Context(), ask)
+		if err == nil && rows > insight.MaxFunnelRows {
 			err = apierr.BadParameter("by", "version", fmt.Sprintf("none, or one version by the parameter version, because there are more than %d versions and pages", insight.MaxFunnelRows))
 		}
-		return funnels, err
+		return body, err
 	})
 }
 
@@ -75,13 +75,8 @@ func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	needEmbeddable(q)
-	key := q.Identifier("key")
-	return a.answer(w, r, q, filter, func(from Insights) (any, error) {
-		if key == "" {
-			return from.Keys(r.Context(), filter)
-		}
-		return from.Answers(r.Context(), filter, key)
-	})
+	ask := insight.AnswersQuestion{Filter: filter, Key: q.Identifier("key")}
+	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
 }
 
 // insightQuery reads the filters that all insights have. own are the further parameters of one.
@@ -116,7 +111,7 @@ func needEmbeddable(q *httpapi.Query) {
 
 // answer answers with the result of read. Its version is the project's newest number. This is read first and from the same
 // database. So the data is at least as new as its version.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, f insight.Filter, read func(Insights) (any, error)) error {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, f insight.Filter, read func(Insights) ([]byte, error)) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -125,5 +120,5 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, f
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteVersioned(w, r, strconv.FormatInt(version, 10), func() (any, error) { return read(from) })
+	return httpapi.WriteVersioned(w, r, strconv.FormatInt(version, 10), func() ([]byte, error) { return read(from) })
 }

@@ -1,12 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,21 +68,33 @@ func (s *statement) progressOf(f insight.Filter) string {
 	return sql
 }
 
-// read runs an insight in its turn among the large reads. It is planned for its arguments: the best plan for a day is not
-// that for a year.
-func (s *Store) read(ctx context.Context, q statement, read func(rows pgx.Rows) error) error {
-	err := pagelist.Limited(ctx, func() error {
-		return s.pool.Query(ctx, read, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
+// answer runs an insight in its turn among the large reads. The statement returns a number of rows and the body as JSON. It
+// is planned for its arguments: the best plan for a day is not that for a year.
+func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
+	err = pagelist.Limited(ctx, func() error {
+		return s.pool.Query(ctx, func(r pgx.Rows) error {
+			for r.Next() {
+				if err := r.Scan(&rows, &body); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
 	})
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case ok && pg.Code == "57014", ok && pg.Code == "53400", errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before.").
+	case ok && pg.Code == "57014", errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil: // query_canceled, by its time-out
+		err = apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before.").
 			After(time.Second).Because(err)
 	case ok && pg.Code == "22023": // invalid_parameter_value
-		return apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
+		err = apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
 	}
-	return err
+	if err != nil {
+		return 0, nil, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, body)
+	return rows, append(compact.Bytes(), '\n'), err
 }
 
 // Version returns the newest number of a project as the database that is read from knows it.
@@ -146,72 +157,56 @@ func countsOf(q insight.CountsQuestion) statement {
 		sql += `
 )`
 	}
-	sql += `
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT ` + utc("local") + ` AS start, ` + utc("following") + ` AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT ` + strconv.Itoa(insight.MaxCounts+1)
-	s.sql = sql
+	const text = `'YYYY-MM-DD"T"HH24:MI:SS"Z"'`
+	s.sql = sql + `
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, ` + text + `), 'to', to_char(c.finish, ` + text + `), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT ` + utc("local") + ` AS start, ` + utc("following") + ` AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT ` + strconv.Itoa(insight.MaxCounts+1) + `) c`
 	return s
 }
 
-// Counts returns counts, the oldest first. It returns one more than an answer may have if there are more.
-func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (counts []insight.Count, err error) {
-	at := func(t *time.Time) *string {
-		if t == nil {
-			return nil
-		}
-		text := strings.Trim(string(wire.AppendTime(nil, t.UnixMicro())), `"`)
-		return &text
-	}
-	err = s.read(ctx, countsOf(q), func(rows pgx.Rows) error {
-		counts = []insight.Count{}
-		var c insight.Count
-		var from, to *time.Time
-		_, err := pgx.ForEachRow(rows, []any{&from, &to, &c.EmbeddableID, &c.Version, &c.Entries, &c.Started, &c.Completed}, func() error {
-			c.From, c.To = at(from), at(to)
-			counts = append(counts, c)
-			return nil
-		})
-		return err
-	})
-	return counts, err
+// Counts returns counts as JSON, the oldest first, and how many rows they have. More rows than an answer may have are not
+// complete.
+func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error) {
+	return s.answer(ctx, countsOf(q))
 }
 
 // noVersion is the version of views without one, in a statement. No version has this number.
-const noVersion = "-9223372036854775808"
+const noVersion = "'-9223372036854775808'::bigint"
 
-// funnelOf returns the statement of funnels. Its rows are the totals of a version, and then its pages. It counts how many
-// entries have each cell, in parallel. A median is found in these counts, because Postgres would sort the times of all
+// funnelOf returns the statement of funnels. It counts how many entries have each cell, in parallel. A median is found in these counts, because Postgres would sort the times of all
 // entries in one process.
 func funnelOf(q insight.FunnelQuestion) statement {
 	var s statement
-	rows, version := ofEntries, "NULL::bigint"
+	rows, version, of, group := ofEntries, "NULL::bigint", "NULL::bigint", ""
 	if q.ByVersion {
-		rows, version = ofVersions, "version"
+		rows, version, of, group = ofVersions, "version", "v.of", "\n    GROUP BY 1"
 	}
 	selected := s.progressOf(q.Filter)
 	key := "coalesce(" + version + ", " + noVersion + ")"
-	bits := strconv.Itoa(insight.CellBits)
+	bits, limit := strconv.Itoa(insight.CellBits), strconv.Itoa(insight.MaxFunnelRows+1)
 	s.sql = `WITH total AS (
     SELECT ` + key + ` AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
     FROM progress
-    WHERE ` + selected + ` AND ` + rows + `
-    GROUP BY 1
+    WHERE ` + selected + ` AND ` + rows + group + `
 ), stop AS (
     SELECT ` + key + ` AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
     FROM progress
     WHERE ` + selected + ` AND ` + rows + ` AND furthest IS NOT NULL
     GROUP BY 1, 2
 ), cell AS MATERIALIZED (
-    SELECT v.version, v.of, v.cell >> ` + bits + ` AS page, v.cell & ((1::bigint << ` + bits + `) - 1) AS time,
+    SELECT coalesce(` + of + `, ` + noVersion + `) AS version, v.of, v.cell >> ` + bits + ` AS page, v.cell & ((1::bigint << ` + bits + `) - 1) AS time,
            count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT ` + key + ` AS version, version AS of, entry_id, ` + rows + ` AS counts, ` + ofVersions + ` AS names, unnest(cells) AS cell
+    FROM (SELECT version AS of, entry_id, ` + rows + ` AS counts, ` + ofVersions + ` AS names, unnest(cells) AS cell
           FROM progress
           WHERE ` + selected + `) v
-    GROUP BY v.version, v.of, v.cell
+    GROUP BY v.of, v.cell
 ), page AS (
     SELECT DISTINCT ON (version, page) version, page, of, entry_id
     FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
@@ -231,60 +226,33 @@ func funnelOf(q insight.FunnelQuestion) statement {
           UNION ALL
           SELECT version, page, 0, 0, true FROM page) p
     GROUP BY 1, 2
+), shown AS (
+    SELECT r.version, json_build_object(
+               'page_index', r.page, 'page_key', (
+                   SELECT v.page_key FROM events v
+                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
+               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
+    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+    JOIN page p ON p.version = r.version AND p.page = r.page
+    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+    WHERE r.n <= ` + strconv.Itoa(insight.MaxPages) + `
+    LIMIT ` + limit + `
 )
-SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
-FROM total t
-UNION ALL
-SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
-       (SELECT v.page_key FROM events v
-        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
-FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-JOIN page p ON p.version = r.version AND p.page = r.page
-LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-WHERE r.n <= ` + strconv.Itoa(insight.MaxPages) + `
-ORDER BY 1, 2 NULLS FIRST
-LIMIT ` + strconv.Itoa(insight.MaxFunnelRows+1)
+SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
+           'version_number', nullif(t.version, ` + noVersion + `), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
+           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
+       ) ORDER BY t.version), '[]')::text
+FROM (SELECT version, entries, started, completed, median FROM total LIMIT ` + limit + `) t
+LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version`
 	return s
 }
 
-// Funnels returns the funnel of all entries, or of each version, the least first. ok is false if there are too many
-// versions and pages for an answer.
-func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (funnels []insight.Funnel, ok bool, err error) {
-	seconds := func(tenths *float64) *float64 {
-		if tenths != nil {
-			*tenths /= 10
-		}
-		return tenths
-	}
-	read := 0
-	err = s.read(ctx, funnelOf(q), func(rows pgx.Rows) error {
-		funnels, read = []insight.Funnel{}, 0
-		var number, a, b, c int64
-		var page *int64
-		var median *float64
-		var key *string
-		_, err := pgx.ForEachRow(rows, []any{&number, &page, &a, &b, &c, &median, &key}, func() error {
-			read++
-			if page == nil {
-				f := insight.Funnel{Entries: a, Started: b, Completed: c, Seconds: seconds(median), Pages: []insight.Page{}}
-				if version := number; version != math.MinInt64 {
-					f.Version = &version
-				}
-				funnels = append(funnels, f)
-				return nil
-			}
-			f := &funnels[len(funnels)-1]
-			f.Pages = append(f.Pages, insight.Page{Index: *page, Key: key, Reached: a, Dropped: b, Seconds: seconds(median)})
-			return nil
-		})
-		return err
-	})
-	if len(funnels) == 0 && !q.ByVersion {
-		funnels = []insight.Funnel{{Pages: []insight.Page{}}}
-	}
-	return funnels, read <= insight.MaxFunnelRows, err
+// Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the versions and pages. More than
+// an answer may have are not complete.
+func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error) {
+	return s.answer(ctx, funnelOf(q))
 }
 
 // dataOf returns the beginning of a statement about entry_data: the table data has a row for each entry. Most data is
@@ -303,7 +271,7 @@ func (s *statement) dataOf(f insight.Filter) string {
 )`
 }
 
-// keysOf returns the statement of keys: first a row with the totals.
+// keysOf returns the statement of keys.
 func keysOf(f insight.Filter) statement {
 	var s statement
 	s.sql = s.dataOf(f) + `, counted AS (
@@ -312,42 +280,28 @@ func keysOf(f insight.Filter) statement {
           FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
     WHERE octet_length(k.key) <= 256
     GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    FROM counted
+    GROUP BY key
+    ORDER BY 2 DESC, key COLLATE "C"
+    LIMIT 1000
 )
-SELECT NULL AS key, count(1) AS entries, count(1) FILTER (WHERE data IS NULL) AS unreadable, NULL::text AS types
-FROM data
-UNION ALL
-(SELECT key, sum(entries)::bigint, 0, jsonb_object_agg(type, entries)::text
-FROM counted
-GROUP BY key
-ORDER BY 2 DESC, key COLLATE "C"
-LIMIT 1000)`
+SELECT 1, json_build_object(
+    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+)::text
+FROM data`
 	return s
 }
 
-// Keys returns the keys of entry_data, the most frequent first.
-func (s *Store) Keys(ctx context.Context, f insight.Filter) (keys insight.Keys, err error) {
-	err = s.read(ctx, keysOf(f), func(rows pgx.Rows) error {
-		keys.Keys = []insight.Key{}
-		var key, types *string
-		var entries, unreadable int64
-		_, err := pgx.ForEachRow(rows, []any{&key, &entries, &unreadable, &types}, func() error {
-			if key == nil {
-				keys.Entries, keys.Unreadable = entries, unreadable
-				return nil
-			}
-			keys.Keys = append(keys.Keys, insight.Key{Key: *key, Entries: entries, Types: json.RawMessage(*types)})
-			return nil
-		})
-		return err
-	})
-	return keys, err
-}
-
-// answersOf returns the statement of a key's values: one row with all.
+// answersOf returns the statement of a key's values.
 func answersOf(f insight.Filter, key string) statement {
 	var s statement
-	s.sql = s.dataOf(f) + `, answer AS MATERIALIZED (
-    SELECT data -> ` + s.arg(key) + `::text AS value, data IS NULL AS unreadable
+	begin := s.dataOf(f)
+	name := s.arg(key) + "::text"
+	s.sql = begin + `, answer AS MATERIALIZED (
+    SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable
     FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
 ), frequent AS (
     SELECT value, count(1) AS entries
@@ -361,71 +315,39 @@ func answersOf(f insight.Filter, key string) statement {
     FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high,
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * 20), 19)::bigint ELSE 0 END AS bin, count(1) AS entries
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
     FROM number, summary
     GROUP BY 1
 )
-SELECT count(1), count(1) FILTER (WHERE unreadable), count(1) FILTER (WHERE value IS NULL AND NOT unreadable),
-       coalesce((SELECT jsonb_agg(jsonb_build_array(value, entries) ORDER BY entries DESC, value) FROM frequent), '[]')::text,
-       (SELECT entries FROM summary), (SELECT low FROM summary), (SELECT high FROM summary), (SELECT quartiles FROM summary),
-       (SELECT array_agg(coalesce(b.entries, 0) ORDER BY g) FROM generate_series(0, 19) g LEFT JOIN bin b ON b.bin = g)
+SELECT 1, json_build_object(
+    'key', ` + name + `, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
+    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
+        FROM summary s WHERE s.entries > 0)
+)::text
 FROM answer`
 	return s
 }
 
-// Answers returns the values of one key of entry_data.
-func (s *Store) Answers(ctx context.Context, f insight.Filter, key string) (answers insight.Answers, err error) {
-	err = s.read(ctx, answersOf(f, key), func(rows pgx.Rows) error {
-		answers = insight.Answers{Key: key, Values: []insight.Value{}}
-		var values string
-		var numbers int64
-		var least, most *float64
-		var quartiles []float64
-		var bins []int64
-		_, err := pgx.ForEachRow(rows, []any{&answers.Entries, &answers.Unreadable, &answers.None, &values, &numbers, &least, &most, &quartiles, &bins}, func() error {
-			var pairs [][2]json.RawMessage
-			if err := json.Unmarshal([]byte(values), &pairs); err != nil {
-				return err
-			}
-			answers.Others = answers.Entries - answers.Unreadable - answers.None
-			for _, pair := range pairs {
-				n, err := strconv.ParseInt(string(pair[1]), 10, 64)
-				if err != nil {
-					return err
-				}
-				answers.Values = append(answers.Values, insight.Value{Value: pair[0], Entries: n})
-				answers.Others -= n
-			}
-			if numbers > 0 {
-				answers.Numbers = numbersOf(numbers, *least, *most, quartiles, bins)
-			}
-			return nil
-		})
-		return err
-	})
-	return answers, err
-}
-
-// numbersOf returns a distribution with its bins: one if all numbers are equal.
-func numbersOf(entries int64, least, most float64, quartiles []float64, bins []int64) *insight.Numbers {
-	n := &insight.Numbers{
-		Entries: entries, Minimum: least, LowerQuartile: quartiles[0], Median: quartiles[1], UpperQuartile: quartiles[2], Maximum: most,
+// Answers returns the keys of entry_data, or the values of one, as JSON.
+func (s *Store) Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error) {
+	statement := keysOf(q.Filter)
+	if q.Key != "" {
+		statement = answersOf(q.Filter, q.Key)
 	}
-	if least == most {
-		bins = bins[:1]
-	}
-	edge := func(i int) float64 {
-		if i == len(bins) {
-			return most
-		}
-		return least + (most-least)*float64(i)/float64(len(bins))
-	}
-	for i, count := range bins {
-		n.Bins = append(n.Bins, insight.Bin{From: edge(i), To: edge(i + 1), Entries: count})
-	}
-	return n
+	_, body, err = s.answer(ctx, statement)
+	return body, err
 }

@@ -16,12 +16,18 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// viewsOf selects the page views of entries that exist, with a row without a view for an entry that has none.
+// viewsOf selects the page views of entries that exist, with a row without a view for an entry that has none. LATERAL keeps
+// Postgres from passing over all events of a table that it does not know yet.
 const viewsOf = `
-SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at,
-       v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
+SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
 FROM entries e
-LEFT JOIN events v ON v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+LEFT JOIN LATERAL (
+    SELECT v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp", v.arrival
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival
+    LIMIT 1000000000
+) v ON true
 WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
 ORDER BY e.entry_id, v."timestamp", v.arrival`
 
@@ -50,7 +56,7 @@ FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::
 ORDER BY u.entry_id, u.part` + unlessSame
 
 const putOneProgress = insertProgress + `
-VALUES ($1, $2, $3, $4, $5::text::bigint[], $6, $7, $8, $9, $10, $11, $12::text::bigint[])` + unlessSame
+VALUES ($1, $2, $3, $4, $5::bigint[], $6, $7, $8, $9, $10, $11, $12::bigint[])` + unlessSame
 
 var progressPut = pginsert.Put{Arrays: putProgress, Values: putOneProgress, Key: 2}
 

@@ -26,18 +26,29 @@ WITH data AS MATERIALIZED (
     FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high,
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * 20), 19)::bigint ELSE 0 END AS bin, count(1) AS entries
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
     FROM number, summary
     GROUP BY 1
 )
-SELECT count(1), count(1) FILTER (WHERE unreadable), count(1) FILTER (WHERE value IS NULL AND NOT unreadable),
-       coalesce((SELECT jsonb_agg(jsonb_build_array(value, entries) ORDER BY entries DESC, value) FROM frequent), '[]')::text,
-       (SELECT entries FROM summary), (SELECT low FROM summary), (SELECT high FROM summary), (SELECT quartiles FROM summary),
-       (SELECT array_agg(coalesce(b.entries, 0) ORDER BY g) FROM generate_series(0, 19) g LEFT JOIN bin b ON b.bin = g)
+SELECT 1, json_build_object(
+    'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
+    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
+        FROM summary s WHERE s.entries > 0)
+)::text
 FROM answer
 
 -- name: answers filtered
@@ -61,18 +72,29 @@ WITH data AS MATERIALIZED (
     FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high,
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * 20), 19)::bigint ELSE 0 END AS bin, count(1) AS entries
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
     FROM number, summary
     GROUP BY 1
 )
-SELECT count(1), count(1) FILTER (WHERE unreadable), count(1) FILTER (WHERE value IS NULL AND NOT unreadable),
-       coalesce((SELECT jsonb_agg(jsonb_build_array(value, entries) ORDER BY entries DESC, value) FROM frequent), '[]')::text,
-       (SELECT entries FROM summary), (SELECT low FROM summary), (SELECT high FROM summary), (SELECT quartiles FROM summary),
-       (SELECT array_agg(coalesce(b.entries, 0) ORDER BY g) FROM generate_series(0, 19) g LEFT JOIN bin b ON b.bin = g)
+SELECT 1, json_build_object(
+    'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
+    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
+        FROM summary s WHERE s.entries > 0)
+)::text
 FROM answer
 
 -- name: anyEntries
@@ -378,11 +400,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of all by embeddable filtered
 WITH days AS (
@@ -397,11 +422,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of all by none
 WITH days AS (
@@ -416,11 +444,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of all by none filtered
 WITH days AS (
@@ -435,11 +466,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of all by version
 WITH days AS (
@@ -454,11 +488,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of all by version filtered
 WITH days AS (
@@ -473,11 +510,14 @@ WITH days AS (
     FROM days
     GROUP BY embeddable_id, version
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by embeddable
 WITH days AS (
@@ -495,11 +535,14 @@ WITH days AS (
     SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
     FROM counted
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by embeddable filtered
 WITH days AS (
@@ -517,11 +560,14 @@ WITH days AS (
     SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
     FROM counted
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by none
 WITH days AS (
@@ -543,11 +589,14 @@ WITH days AS (
     FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $3::text)::interval) g
     WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by none filtered
 WITH days AS (
@@ -569,11 +618,14 @@ WITH days AS (
     FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $9::text)::interval) g
     WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by version
 WITH days AS (
@@ -591,11 +643,14 @@ WITH days AS (
     SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
     FROM counted
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: counts of day by version filtered
 WITH days AS (
@@ -613,11 +668,14 @@ WITH days AS (
     SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
     FROM counted
 )
-SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-WHERE f.entries > 0 OR f.start < f.finish
-ORDER BY f.start, f.embeddable_id, f.version
-LIMIT 2001
+SELECT count(1), coalesce(json_agg(json_build_object(
+           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
+           'entries', c.entries, 'started', c.started, 'completed', c.completed
+       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
+FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+      WHERE f.entries > 0 OR f.start < f.finish
+      LIMIT 2001) c
 
 -- name: createdByUpdatedAtAscending by contact,group.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1621,23 +1679,22 @@ ORDER BY "timestamp" DESC, arrival DESC OFFSET $7 LIMIT 2
 
 -- name: funnel
 WITH total AS (
-    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
     FROM progress
     WHERE project_id = $1 AND part = 0
-    GROUP BY 1
 ), stop AS (
-    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
     FROM progress
     WHERE project_id = $1 AND part = 0 AND furthest IS NOT NULL
     GROUP BY 1, 2
 ), cell AS MATERIALIZED (
-    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
            count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+    FROM (SELECT version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
           FROM progress
           WHERE project_id = $1) v
-    GROUP BY v.version, v.of, v.cell
+    GROUP BY v.of, v.cell
 ), page AS (
     SELECT DISTINCT ON (version, page) version, page, of, entry_id
     FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
@@ -1657,41 +1714,46 @@ WITH total AS (
           UNION ALL
           SELECT version, page, 0, 0, true FROM page) p
     GROUP BY 1, 2
+), shown AS (
+    SELECT r.version, json_build_object(
+               'page_index', r.page, 'page_key', (
+                   SELECT v.page_key FROM events v
+                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
+               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
+    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+    JOIN page p ON p.version = r.version AND p.page = r.page
+    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+    WHERE r.n <= 1000
+    LIMIT 20001
 )
-SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
-FROM total t
-UNION ALL
-SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
-       (SELECT v.page_key FROM events v
-        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
-FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-JOIN page p ON p.version = r.version AND p.page = r.page
-LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-WHERE r.n <= 1000
-ORDER BY 1, 2 NULLS FIRST
-LIMIT 20001
+SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
+           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
+           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
+       ) ORDER BY t.version), '[]')::text
+FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
+LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel by version
 WITH total AS (
-    SELECT coalesce(version, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
     FROM progress
     WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
     GROUP BY 1
 ), stop AS (
-    SELECT coalesce(version, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
     FROM progress
     WHERE project_id = $1 AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
     GROUP BY 1, 2
 ), cell AS MATERIALIZED (
-    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+    SELECT coalesce(v.of, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
            count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT coalesce(version, -9223372036854775808) AS version, version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+    FROM (SELECT version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
           FROM progress
           WHERE project_id = $1) v
-    GROUP BY v.version, v.of, v.cell
+    GROUP BY v.of, v.cell
 ), page AS (
     SELECT DISTINCT ON (version, page) version, page, of, entry_id
     FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
@@ -1711,41 +1773,46 @@ WITH total AS (
           UNION ALL
           SELECT version, page, 0, 0, true FROM page) p
     GROUP BY 1, 2
+), shown AS (
+    SELECT r.version, json_build_object(
+               'page_index', r.page, 'page_key', (
+                   SELECT v.page_key FROM events v
+                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
+               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
+    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+    JOIN page p ON p.version = r.version AND p.page = r.page
+    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+    WHERE r.n <= 1000
+    LIMIT 20001
 )
-SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
-FROM total t
-UNION ALL
-SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
-       (SELECT v.page_key FROM events v
-        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
-FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-JOIN page p ON p.version = r.version AND p.page = r.page
-LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-WHERE r.n <= 1000
-ORDER BY 1, 2 NULLS FIRST
-LIMIT 20001
+SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
+           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
+           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
+       ) ORDER BY t.version), '[]')::text
+FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
+LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel by version filtered
 WITH total AS (
-    SELECT coalesce(version, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
     GROUP BY 1
 ), stop AS (
-    SELECT coalesce(version, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
     GROUP BY 1, 2
 ), cell AS MATERIALIZED (
-    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+    SELECT coalesce(v.of, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
            count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT coalesce(version, -9223372036854775808) AS version, version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+    FROM (SELECT version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
-    GROUP BY v.version, v.of, v.cell
+    GROUP BY v.of, v.cell
 ), page AS (
     SELECT DISTINCT ON (version, page) version, page, of, entry_id
     FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
@@ -1765,41 +1832,45 @@ WITH total AS (
           UNION ALL
           SELECT version, page, 0, 0, true FROM page) p
     GROUP BY 1, 2
+), shown AS (
+    SELECT r.version, json_build_object(
+               'page_index', r.page, 'page_key', (
+                   SELECT v.page_key FROM events v
+                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
+               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
+    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+    JOIN page p ON p.version = r.version AND p.page = r.page
+    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+    WHERE r.n <= 1000
+    LIMIT 20001
 )
-SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
-FROM total t
-UNION ALL
-SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
-       (SELECT v.page_key FROM events v
-        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
-FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-JOIN page p ON p.version = r.version AND p.page = r.page
-LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-WHERE r.n <= 1000
-ORDER BY 1, 2 NULLS FIRST
-LIMIT 20001
+SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
+           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
+           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
+       ) ORDER BY t.version), '[]')::text
+FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
+LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel filtered
 WITH total AS (
-    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-    GROUP BY 1
 ), stop AS (
-    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0 AND furthest IS NOT NULL
     GROUP BY 1, 2
 ), cell AS MATERIALIZED (
-    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
            count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+    FROM (SELECT version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
-    GROUP BY v.version, v.of, v.cell
+    GROUP BY v.of, v.cell
 ), page AS (
     SELECT DISTINCT ON (version, page) version, page, of, entry_id
     FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
@@ -1819,21 +1890,26 @@ WITH total AS (
           UNION ALL
           SELECT version, page, 0, 0, true FROM page) p
     GROUP BY 1, 2
+), shown AS (
+    SELECT r.version, json_build_object(
+               'page_index', r.page, 'page_key', (
+                   SELECT v.page_key FROM events v
+                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
+               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
+    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+    JOIN page p ON p.version = r.version AND p.page = r.page
+    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+    WHERE r.n <= 1000
+    LIMIT 20001
 )
-SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
-FROM total t
-UNION ALL
-SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
-       (SELECT v.page_key FROM events v
-        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
-FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-JOIN page p ON p.version = r.version AND p.page = r.page
-LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-WHERE r.n <= 1000
-ORDER BY 1, 2 NULLS FIRST
-LIMIT 20001
+SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
+           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
+           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
+       ) ORDER BY t.version), '[]')::text
+FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
+LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: furtherViews
 SELECT "timestamp", arrival, page_id, page_key, page_index, url
@@ -1859,15 +1935,18 @@ WITH data AS MATERIALIZED (
           FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
     WHERE octet_length(k.key) <= 256
     GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    FROM counted
+    GROUP BY key
+    ORDER BY 2 DESC, key COLLATE "C"
+    LIMIT 1000
 )
-SELECT NULL AS key, count(1) AS entries, count(1) FILTER (WHERE data IS NULL) AS unreadable, NULL::text AS types
+SELECT 1, json_build_object(
+    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+)::text
 FROM data
-UNION ALL
-(SELECT key, sum(entries)::bigint, 0, jsonb_object_agg(type, entries)::text
-FROM counted
-GROUP BY key
-ORDER BY 2 DESC, key COLLATE "C"
-LIMIT 1000)
 
 -- name: keys filtered
 WITH data AS MATERIALIZED (
@@ -1881,15 +1960,18 @@ WITH data AS MATERIALIZED (
           FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
     WHERE octet_length(k.key) <= 256
     GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    FROM counted
+    GROUP BY key
+    ORDER BY 2 DESC, key COLLATE "C"
+    LIMIT 1000
 )
-SELECT NULL AS key, count(1) AS entries, count(1) FILTER (WHERE data IS NULL) AS unreadable, NULL::text AS types
+SELECT 1, json_build_object(
+    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+)::text
 FROM data
-UNION ALL
-(SELECT key, sum(entries)::bigint, 0, jsonb_object_agg(type, entries)::text
-FROM counted
-GROUP BY key
-ORDER BY 2 DESC, key COLLATE "C"
-LIMIT 1000)
 
 -- name: knownEntries
 SELECT count(*)
@@ -2206,7 +2288,7 @@ RETURNING 1
 -- name: putOneProgress
 INSERT INTO progress AS p (project_id, entry_id, part, version, versions, embeddable_id, created_at, updated_at,
                            furthest, ended, completed_after, cells)
-VALUES ($1, $2, $3, $4, $5::text::bigint[], $6, $7, $8, $9, $10, $11, $12::text::bigint[])
+VALUES ($1, $2, $3, $4, $5::bigint[], $6, $7, $8, $9, $10, $11, $12::bigint[])
 ON CONFLICT (project_id, entry_id, part) DO UPDATE
 SET version = excluded.version, versions = excluded.versions, embeddable_id = excluded.embeddable_id,
     created_at = excluded.created_at, updated_at = excluded.updated_at, furthest = excluded.furthest,
@@ -2298,10 +2380,15 @@ WHERE project_id = $1
 RETURNING last_seq
 
 -- name: viewsOf
-SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at,
-       v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
+SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
 FROM entries e
-LEFT JOIN events v ON v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+LEFT JOIN LATERAL (
+    SELECT v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp", v.arrival
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival
+    LIMIT 1000000000
+) v ON true
 WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
 ORDER BY e.entry_id, v."timestamp", v.arrival
 
