@@ -66,7 +66,7 @@ func readError(r *http.Response, now time.Time) *Error {
 	e := &Error{
 		Status:     r.StatusCode,
 		RequestID:  r.Header.Get("X-Request-Id"),
-		RetryAfter: retryAfter(r.Header.Get("Retry-After"), now),
+		RetryAfter: RetryAfter(r.Header, now),
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, longestErrorBody))
 	var fields map[string]any
@@ -87,9 +87,10 @@ func readError(r *http.Response, now time.Time) *Error {
 	return e
 }
 
-// retryAfter parses the value of Retry-After (RFC 9110, section 10.2.3): seconds or a date.
-func retryAfter(header string, now time.Time) time.Duration {
-	header = strings.TrimSpace(header)
+// RetryAfter returns how long Retry-After (RFC 9110, section 10.2.3) asks to wait from now on, in seconds or until a date. It
+// is 0 without a valid value, and at most a year.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	header := strings.TrimSpace(h.Get("Retry-After"))
 	if header == "" {
 		return 0
 	}

@@ -99,7 +99,7 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 			Body:       &lines{r: r.Body},
 			NextCursor: r.Header.Get("X-Next-Cursor"),
 			Current:    r.Header.Get("Link") == "",
-			RetryAfter: retryAfter(r.Header.Get("Retry-After"), time.Now()),
+			RetryAfter: RetryAfter(r.Header, time.Now()),
 			RequestID:  r.Header.Get("X-Request-Id"),
 		}
 		if last := r.Header.Get("X-Last-Seq"); last != "" {

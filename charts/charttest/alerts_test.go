@@ -141,6 +141,13 @@ func alertCases() []alertCase {
 
 		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "0x59 3"}, copied, "The copy of sync-shop differs from its source in 3 rows."},
 		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "3x59 0"}, nil, ""},
+
+		{"LecternSyncFailing", samples{`lectern_sync_failing_seconds{component="sync-shop"}`: "1200x60"}, copied, "The destination of sync-shop has taken nothing for 20m 0s."},
+		{"LecternSyncFailing", samples{`lectern_sync_failing_seconds{component="sync-shop"}`: "600x60"}, nil, ""},
+
+		{"LecternSyncStopped", samples{`lectern_sync_stopped{component="sync-shop"}`: "1x60"}, copied, "The receiver of sync-shop has answered 410: it gets no more changes."},
+		{"LecternSyncStopped", samples{`lectern_sync_stopped{component="sync-shop"}`: "0x60"}, nil, ""},
+
 		{"LecternSyncDown", samples{`up{component="sync-shop"}`: "1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1"}, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", nil, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", up(""), nil, ""},

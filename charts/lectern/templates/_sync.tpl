@@ -35,6 +35,10 @@
 {{- $mounts := .c.extraVolumeMounts -}}
 {{- $volumes := .c.extraVolumes -}}
 {{- $resources := .c.resources -}}
+{{- if and .c.push.enabled .c.push.volumeClaim -}}
+{{- $mounts = append $mounts (dict "name" "state" "mountPath" "/state") -}}
+{{- $volumes = append $volumes (dict "name" "state" "persistentVolumeClaim" (dict "claimName" .c.push.volumeClaim)) -}}
+{{- end -}}
 {{- if .verify -}}
 {{- $mounts = append $mounts (dict "name" "records" "mountPath" "/tmp") -}}
 {{- $volumes = append $volumes (dict "name" "records" "emptyDir" (dict "sizeLimit" .c.verify.storage)) -}}
@@ -75,6 +79,21 @@ spec:
         {{- if .c.moved }}
         - --moved
         {{- end }}
+        {{- if .c.push.enabled }}
+        - --batch={{ int .c.push.batch }}
+        {{- with .c.push.from }}
+        - --from={{ . }}
+        {{- end }}
+        {{- with .c.push.types }}
+        - --types={{ join "," . }}
+        {{- end }}
+        {{- if .c.push.volumeClaim }}
+        - --state=/state/{{ $object }}.json
+        {{- end }}
+        {{- if .c.push.resume }}
+        - --resume
+        {{- end }}
+        {{- end }}
       env:
         {{- include "lectern.goEnvironment" . | trim | nindent 8 }}
         - {name: LECTERN_URL, value: {{ $url | quote }}}
@@ -84,6 +103,12 @@ spec:
         {{- end }}
         {{- include "lectern.fromSecret" (dict "name" "LECTERN_API_KEY" "secret" (.c.apiKey.existingSecret | default (printf "%s-key" $object)) "key" "api-key") | nindent 8 }}
         {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_TO" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
+        {{- if .c.push.enabled }}
+        {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_SECRET" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
+        {{- if not .c.push.volumeClaim }}
+        {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_STATE" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
+        {{- end }}
+        {{- end }}
         {{- with .c.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -139,7 +164,7 @@ spec:
 {{/* The CronJob that compares a copy with its source, beside the Deployment: dict root, name, c. Its pods have the copy's
      labels, and so its NetworkPolicy. */}}
 {{- define "lectern.sync.verify" -}}
-{{- with .c.verify.schedule -}}
+{{- with ternary "" .c.verify.schedule .c.push.enabled -}}
 apiVersion: batch/v1
 kind: CronJob
 metadata:

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -24,7 +25,7 @@ import (
 )
 
 // program builds the Go program of a page of docs/how-to and starts it. It ends with t.
-func program(t *testing.T, page string, environ ...string) {
+func program(t *testing.T, page string, environ ...string) *servicetest.Log {
 	t.Helper()
 	text := howTo(t, page)
 	source := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(text)
@@ -37,8 +38,14 @@ func program(t *testing.T, page string, environ ...string) {
 	}
 	cmd := exec.Command(servicetest.BuildOf(t, "../..", file))
 	cmd.Env = append(os.Environ(), environ...)
+	return run(t, cmd)
+}
+
+// run starts a program and returns its output. It ends with t.
+func run(t *testing.T, cmd *exec.Cmd) *servicetest.Log {
+	t.Helper()
 	var log servicetest.Log
-	cmd.Stderr = &log
+	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +63,7 @@ func program(t *testing.T, page string, environ ...string) {
 			t.Log(log.String())
 		}
 	})
+	return &log
 }
 
 func howTo(t *testing.T, page string) string {
@@ -180,5 +188,85 @@ func TestExampleRegion(t *testing.T) {
 	answers("pr_3", "America/Los_Angeles default")
 	if got := get("pr_1"); !strings.HasPrefix(got, "Asia/Kathmandu") {
 		t.Errorf("%s", got)
+	}
+}
+
+// testReceiver checks what the receiver of docs/how-to/push.md prints, which listens at an address with a secret: each
+// change once, although the sender sends them again.
+func testReceiver(t *testing.T, start func(address, secret string) *servicetest.Log) {
+	t.Helper()
+	s, environ := startEntries(t)
+	fillPush(t, s, 0, 2)
+	var want strings.Builder
+	for _, line := range feedOf(t, environ) {
+		c := read[struct {
+			Seq    int64
+			Change string
+		}](t, line)
+		fmt.Fprintln(&want, c.Seq, c.Change)
+	}
+	secret := strings.TrimSpace(must(t, environ, "", "listen", "--print-secret"))
+	address := freeAddress(t)
+	log := start(address, secret)
+	eventually.True(t, "the receiver listens", func() bool { status, _ := scrape(t, "http://"+address+"/"); return status != 0 })
+	resp, err := http.Post("http://"+address+"/hook", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a signature: %d", resp.StatusCode)
+	}
+	to := "http://" + address + "/hook"
+	environ["LECTERN_SYNC_SECRET"] = hookSecret + " " + secret // during a rotation
+	for _, state := range []string{"1", "2"} {
+		must(t, environ, "", "sync", "--to", to, "--batch", "3", "--state", filepath.Join(t.TempDir(), state))
+	}
+	if got := log.String(); got != want.String() {
+		t.Errorf("it prints %q, want %q", got, want.String())
+	}
+}
+
+// TestExampleReceivers runs the Go receiver of docs/how-to/push.md.
+func TestExampleReceivers(t *testing.T) {
+	testReceiver(t, func(address, secret string) *servicetest.Log {
+		return program(t, "push.md", "LISTEN="+address, "WEBHOOK_SECRET="+secret)
+	})
+}
+
+// TestLongExampleReceivers runs the TypeScript receiver of docs/how-to/push.md with each library.
+func TestLongExampleReceivers(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("takes long: set LECTERN_LONG")
+	}
+	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip("needs Node.js with npm")
+	}
+	const folder = "testdata/receiver"
+	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(howTo(t, "push.md"))[1]
+	for _, library := range []string{"standardwebhooks", "svix"} {
+		if err := os.WriteFile(filepath.Join(folder, library+".ts"), []byte(strings.Replace(source, "standardwebhooks", library, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"npm", "ci", "--ignore-scripts", "--silent"},
+		{"npx", "tsc", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext", "standardwebhooks.ts", "svix.ts"},
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = folder
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	for _, library := range []string{"standardwebhooks", "svix"} {
+		t.Run(library, func(t *testing.T) {
+			testReceiver(t, func(address, secret string) *servicetest.Log {
+				_, port, _ := net.SplitHostPort(address)
+				cmd := exec.Command("node", library+".js")
+				cmd.Dir = folder
+				cmd.Env = append(os.Environ(), "PORT="+port, "WEBHOOK_SECRET="+secret)
+				return run(t, cmd)
+			})
+		})
 	}
 }

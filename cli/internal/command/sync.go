@@ -1,6 +1,8 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -13,12 +15,14 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/client"
 )
 
 type syncCommand struct {
 	apiFlags
-	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
-	Schema     string `default:"lectern" help:"The Postgres schema of the copy, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	Schema     string `default:"lectern" help:"The Postgres schema of the copy or of --state, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
 	Once       bool   `help:"End when the copy is current, which is the default."`
 	Follow     bool   `help:"Stay connected and copy each change as it comes."`
@@ -28,6 +32,8 @@ type syncCommand struct {
 	Moved      bool   `help:"Continue a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
 	Retries    int    `default:"10" min:"0" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
+	Resume     bool   `help:"Receivers only: send again, although the receiver answered 410 before."`
+	pushFlags
 	metricsFlag
 }
 
@@ -46,8 +52,11 @@ Examples:
 	lectern sync --to file:///data/shop
 	lectern sync --to s3://lake/shop
 	lectern sync --verify --to s3://lake/shop
+	lectern sync --follow --state shop.json --secret-file shop.secret --to https://shop.example.com/hook
 
-For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's.`
+For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's.
+
+A receiver gets the changes by HTTP POST, signed as Standard Webhooks say, with the secret in LECTERN_SYNC_SECRET or --secret-file: whsec_ and the base64 of 24 to 64 bytes; two during a rotation. One request is in flight. Every answer but 2xx is a failure, and the command tries again for ever. 410 stops it until --resume is given. A request may come again: a receiver drops changes whose seq is not greater than the last that it stored.`
 }
 
 // tooManyKeys is the message for keys that get no column.
@@ -92,8 +101,13 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
+	_, pushes := to.(*push.Destination)
+	attempts := f.Retries + 1
+	if pushes {
+		attempts = client.Forever
+	}
 	o := replicate.Options{
-		Client: reader, Source: f.source(), Destination: to, Project: true, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
+		Client: reader, Source: f.source(), Destination: to, Query: f.query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
 		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
 		Note:     report.note,
@@ -108,6 +122,13 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	}
 	if to.Full() {
 		c.note(s, tooManyKeys, columns.Most)
+	}
+	if errors.Is(err, push.ErrStopped) && f.Follow && f.MetricsAddress != "" {
+		// A restart would change nothing, so the process stays, for its metrics.
+		metrics.refused()
+		fmt.Fprintf(s.Err, "lectern: %s\n", oneLine(err))
+		<-s.Context.Done()
+		return context.Cause(s.Context)
 	}
 	if err != nil {
 		if result.Changes > 0 {
@@ -172,7 +193,12 @@ func (f *syncCommand) destination(environ map[string]string, note func(text stri
 	// The text may hold a password, so errors do not show it.
 	u, err := url.Parse(f.To)
 	if err != nil {
-		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX")
+		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
+	}
+	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (len(f.Types) > 0 || f.From != "" || f.State != "" || f.Resume) {
+		return nil, usagef("--types, --from, --state or --resume was given with the scheme %s; allowed: https", u.Scheme)
+	} else if receives {
+		return f.receiver(environ)
 	}
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
@@ -203,7 +229,7 @@ func (f *syncCommand) destination(environ map[string]string, note func(text stri
 		}
 		return d, nil
 	}
-	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file, s3", u.Scheme)
+	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
 }
 
 // syncReport shows the progress: a bar on a terminal, else a line a minute.

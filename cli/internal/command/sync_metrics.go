@@ -35,6 +35,8 @@ type syncMetrics struct {
 	current  time.Time // when the copy last had all changes; the start of the process before that
 	// How often the two sides failed for a time.
 	apiFailures, destinationFailures int64
+	failing                          time.Time // since when the destination has failed; zero if its last batch was committed
+	stopped                          bool      // the receiver has answered 410
 }
 
 // serve returns the metrics of a sync, and serves them if an address is set. The caller closes them.
@@ -96,7 +98,7 @@ func (m *syncMetrics) copied(context.Context) error {
 func (m *syncMetrics) show(p replicate.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.progress, m.batches = p, true
+	m.progress, m.batches, m.failing = p, true, time.Time{}
 	if p.Current {
 		m.current = m.now()
 	}
@@ -114,6 +116,16 @@ func (m *syncMetrics) destinationFailed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.destinationFailures++
+	if m.failing.IsZero() {
+		m.failing = m.now()
+	}
+}
+
+// refused records that the receiver wants no more changes.
+func (m *syncMetrics) refused() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
 }
 
 // measure exports the state as metrics. Each is computed when it is read, so the time since the copy was current grows
@@ -132,7 +144,11 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		metric.WithDescription("Requests to the API, or batches of the destination, that failed and were tried again."))
 	differences, err6 := meter.Int64ObservableGauge("lectern.sync.differences", metric.WithUnit("{difference}"),
 		metric.WithDescription("Differences between the copy and its source that the last verification found and did not mend. Not reported before one."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	failing, err8 := meter.Float64ObservableGauge("lectern.sync.failing", metric.WithUnit("s"),
+		metric.WithDescription("Time since the destination began to fail without a success between; 0 while it takes batches."))
+	stopped, err7 := meter.Int64ObservableGauge("lectern.sync.stopped", metric.WithUnit("{copy}"),
+		metric.WithDescription("1 after the receiver answered 410: nothing is sent until --resume is given."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return err
 	}
 	side := func(name string) metric.MeasurementOption {
@@ -154,7 +170,17 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		o.ObserveInt64(size, m.progress.Bytes)
 		o.ObserveInt64(failures, m.apiFailures, side("api"))
 		o.ObserveInt64(failures, m.destinationFailures, side("destination"))
+		if m.failing.IsZero() {
+			o.ObserveFloat64(failing, 0)
+		} else {
+			o.ObserveFloat64(failing, m.now().Sub(m.failing).Seconds())
+		}
+		if m.stopped {
+			o.ObserveInt64(stopped, 1)
+		} else {
+			o.ObserveInt64(stopped, 0)
+		}
 		return nil
-	}, distance, since, changes, size, failures, differences)
+	}, distance, since, changes, size, failures, differences, failing, stopped)
 	return err
 }

@@ -125,6 +125,7 @@ func TestUp(t *testing.T) {
 	})
 	t.Run("copy", func(t *testing.T) {
 		testPage(t, folder, "tutorials/copy.md", "Copied 90000 changes", "Combination", "1 new, 0 changed")
+		testPage(t, folder, "tutorials/push.md", "1 new, 0 changed")
 	})
 	t.Run("how-tos", func(t *testing.T) {
 		testPage(t, folder, "how-to/region.md", `{"region":"Europe/Berlin","offsetInMinutes":120}`)

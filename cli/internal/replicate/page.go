@@ -21,13 +21,14 @@ const longestRequest = 60 * time.Second
 type pages struct {
 	client    *client.Client
 	projectID string
+	query     client.ChangeQuery
 	most      int // changes a page
 	bytes     int // a page
 	size      int // changes to ask for
 }
 
-func newPages(c *client.Client, projectID string, most, bytes int) *pages {
-	return &pages{client: c, projectID: projectID, most: most, bytes: bytes, size: most}
+func newPages(c *client.Client, projectID string, q client.ChangeQuery, most, bytes int) *pages {
+	return &pages{client: c, projectID: projectID, query: q, most: most, bytes: bytes, size: most}
 }
 
 // page is a page of the feed and its size.
@@ -54,7 +55,7 @@ func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (pa
 }
 
 func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one page, err error) {
-	list := client.ChangeQuery{Wait: wait}.List(p.projectID)
+	list := client.ChangeQuery{Types: p.query.Types, After: p.query.After, Wait: wait}.List(p.projectID)
 	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
 		// It is called again after a broken transfer, and then discards the part of the page that it has.
 		one = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}

@@ -74,13 +74,16 @@ type Options struct {
 	Client      *client.Client
 	Source      Source
 	Destination Destination
+	// Query selects the changes by its Types, and where a new copy starts by its After: all from the beginning by default.
+	Query client.ChangeQuery
 	// Project copies the whole project, not only its changes.
 	Project bool
 	// Follow continues when the copy is current, until ctx ends.
 	Follow bool
 	// PageSize is the greatest number of changes of one request.
 	PageSize int
-	// Attempts is how often in a row the destination may fail for a time, the first time included.
+	// Attempts is how often in a row the destination may fail for a time, the first time included. It may be
+	// [client.Forever].
 	Attempts int
 	// Progress, if set, is called after each batch.
 	Progress func(Progress)
@@ -105,12 +108,18 @@ type Progress struct {
 // ErrRemoved is in the chain of the error if the source no longer has changes of the project.
 var ErrRemoved = errors.New("the project has no changes any more")
 
-type temporaryError struct{ error }
+type temporaryError struct {
+	error
+	after time.Duration // before which a retry is useless
+}
 
 func (e temporaryError) Unwrap() error { return e.error }
 
 // Temporary marks err as one that a retry may avoid.
-func Temporary(err error) error { return temporaryError{err} }
+func Temporary(err error) error { return TemporaryFor(err, 0) }
+
+// TemporaryFor marks err as one that a retry may avoid once a time has passed.
+func TemporaryFor(err error, after time.Duration) error { return temporaryError{err, after} }
 
 // Once returns a function that calls say, if it is set, with texts for the user: with each text once.
 func Once(say func(text string)) func(text string) {
@@ -144,10 +153,11 @@ func Run(ctx context.Context, o Options) (Progress, error) {
 			failed, wait = 0, firstWait
 		}
 		failed++
-		if _, ok := errors.AsType[temporaryError](err); !ok || !r.opened || failed >= o.Attempts {
+		temporary, ok := errors.AsType[temporaryError](err)
+		if !ok || !r.opened || failed >= o.Attempts {
 			return r.progress, err
 		}
-		pause := wait/2 + rand.N(wait/2)
+		pause := max(wait/2+rand.N(wait/2), temporary.after)
 		if o.Notify != nil {
 			o.Notify(err, pause)
 		}
@@ -240,7 +250,7 @@ func (r *run) note(b *Batch) {
 // read gathers the pages of the feed into batches.
 func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) error {
 	limits := r.Destination.Limits()
-	pages := newPages(r.Client, r.Source.ProjectID, min(r.PageSize, limits.Changes), limits.Bytes)
+	pages := newPages(r.Client, r.Source.ProjectID, r.Query, min(r.PageSize, limits.Changes), limits.Bytes)
 	at := from
 	batch := &Batch{}
 	var began time.Time    // when the batch got its first change
@@ -254,6 +264,11 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 			return fmt.Errorf("%w, although the copy has changes up to number %d: the project was removed at %s, or the data of another deployment is served there; the copy stays as it is",
 				ErrRemoved, at.Seq, r.Source.URL)
 		}
+		// The copy has its start before any change. So another run does not start later.
+		starts := at.Cursor == "" && r.Query.After == "now"
+		if starts {
+			p.Changes, p.bytes = nil, 0
+		}
 		if len(batch.Changes) == 0 {
 			began, batch.Known = time.Now(), p.LastSeq
 		}
@@ -265,7 +280,7 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		batch.Bytes += p.bytes
 		batch.Position, batch.Current, batch.LastSeq = at, p.Current, p.LastSeq
 		rest := limits.Linger - time.Since(began)
-		full := len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
+		full := starts || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
 		wait = 0
 		if p.Current && r.Follow {
 			wait = longestRequest

@@ -279,7 +279,7 @@ func (v *verification) look(ctx context.Context, do func() error) (err error) {
 func (v *verification) feed(ctx context.Context) iter.Seq2[[]client.Change, error] {
 	return func(yield func([]client.Change, error) bool) {
 		limits := v.to.Limits()
-		pages := newPages(v.Client, v.Source.ProjectID, min(v.PageSize, limits.Changes), limits.Bytes)
+		pages := newPages(v.Client, v.Source.ProjectID, client.ChangeQuery{}, min(v.PageSize, limits.Changes), limits.Bytes)
 		for cursor := ""; ; {
 			p, err := pages.read(ctx, cursor, 0)
 			if !yield(p.Changes, err) || err != nil || p.Current {

@@ -1,0 +1,196 @@
+package command
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// pushFlags are those of receivers of webhooks.
+type pushFlags struct {
+	Types      []string      `enum:"entry,event,entry_removed" help:"Receivers only: the types of changes to send: entry, event, entry_removed. Default: all." placeholder:"TYPE"`
+	Batch      int           `default:"100" help:"Receivers only: changes a request. Default: ${default}." placeholder:"N"`
+	From       string        `help:"Receivers only: where a new state starts: beginning, now, or after the change with a number." placeholder:"beginning|now|SEQ"`
+	State      string        `env:"LECTERN_SYNC_STATE" help:"Receivers only: where the position is kept: a file, or postgres://USER@HOST:PORT/DATABASE, in a table of --schema. One for each receiver." placeholder:"FILE|URL"`
+	SecretFile string        `type:"path" env:"LECTERN_SYNC_SECRET_FILE" help:"Receivers only: a file with the secret, which is read before each request. Default: the variable LECTERN_SYNC_SECRET." placeholder:"FILE"`
+	Timeout    time.Duration `default:"30s" help:"Receivers only: how long an answer may take. Default: ${default}." placeholder:"DURATION"`
+	AllowHTTP  bool          `name:"allow-http" help:"Receivers only: also send to other machines without TLS."`
+}
+
+// query returns the changes that the flags select.
+func (f *pushFlags) query() client.ChangeQuery {
+	q := client.ChangeQuery{After: f.From}
+	if f.From == "beginning" {
+		q.After = ""
+	}
+	for _, t := range f.Types {
+		q.Types = append(q.Types, client.ChangeType(t))
+	}
+	return q
+}
+
+// open returns the receiver that o names, with the settings of the flags.
+func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error) {
+	if _, err := strconv.ParseUint(f.From, 10, 63); err != nil && f.From != "" && f.From != "beginning" && f.From != "now" {
+		return nil, usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
+	}
+	o.Types, o.Batch, o.State, o.SecretFile, o.Timeout, o.AllowHTTP = f.query().Types, f.Batch, f.State, f.SecretFile, f.Timeout, f.AllowHTTP
+	d, err := push.New(o)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+	}
+	return d, nil
+}
+
+// receiver returns the destination of a sync to https.
+func (f *syncCommand) receiver(environ map[string]string) (destination, error) {
+	if f.State == "" {
+		return nil, usagef("--state is missing: it keeps the position, in a file or in Postgres")
+	}
+	if f.Verify {
+		return nil, usagef("--verify was given with a receiver; allowed: postgres, file, s3")
+	}
+	return f.open("--to", push.Options{
+		URL: f.To, Secret: environ["LECTERN_SYNC_SECRET"], Source: f.source(), Moved: f.Moved, Schema: f.Schema, Resume: f.Resume,
+	})
+}
+
+type listenCommand struct {
+	apiFlags
+	pushFlags
+	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook." placeholder:"URL"`
+	Replay      string `help:"Send the changes of these numbers again, and end." placeholder:"SEQ..SEQ"`
+	PrintSecret bool   `help:"Print the secret that signs, and end."`
+}
+
+// Help describes the secret and the output, with examples.
+func (listenCommand) Help() string {
+	return `The command sends each new change to the receiver, as lectern sync --to https://… does, and prints its number, its type and its entry. It keeps no position, unless you give --state.
+
+The secret is that of LECTERN_SYNC_SECRET or --secret-file. Without them it is derived from the API key, so it stays the same.
+
+Examples:
+
+	export WEBHOOK_SECRET=$(lectern listen --print-secret)
+	lectern listen --forward-to http://localhost:3000/hook
+	lectern listen --forward-to http://localhost:3000/hook --from beginning
+	lectern listen --forward-to http://localhost:3000/hook --replay 1795390521125314..1795390521125390`
+}
+
+// Run forwards.
+func (f *listenCommand) Run(s *Session, c *commands) error {
+	secret := s.Environ["LECTERN_SYNC_SECRET"]
+	if secret == "" && f.SecretFile == "" {
+		key, err := f.key()
+		if err != nil {
+			return err
+		}
+		derived := hmac.New(sha256.New, []byte(key))
+		fmt.Fprintf(derived, "lectern listen\n%s", f.Project)
+		secret = push.Secret(derived.Sum(nil))
+	}
+	if f.PrintSecret {
+		if f.SecretFile != "" {
+			return usagef("--print-secret and --secret-file were both given; allowed: one of them")
+		}
+		_, err := fmt.Fprintln(s.Out, secret)
+		return err
+	}
+	if f.ForwardTo == "" {
+		return usagef("--forward-to is missing: the URL of the receiver")
+	}
+	to := &printed{out: s.Out}
+	if f.From == "" {
+		f.From = "now"
+	}
+	if f.Replay != "" {
+		if f.State != "" {
+			return usagef("--replay and --state were both given; allowed: one of them")
+		}
+		var err error
+		if f.From, to.last, err = f.replay(); err != nil {
+			return err
+		}
+	}
+	reader, err := f.client(patient(10), s.Err)
+	if err != nil {
+		return err
+	}
+	source := replicate.Source{URL: f.URL, ProjectID: f.Project}
+	if to.Destination, err = f.open("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
+		return err
+	}
+	result, err := replicate.Run(s.Context, replicate.Options{
+		Client: reader, Source: source, Destination: to, Query: f.query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: notifier(s.Err),
+	})
+	if errors.Is(err, errReplayed) {
+		err = nil
+	}
+	if err == nil {
+		c.note(s, "Sent %s to the %s.", counted(result.Changes+to.trimmed, "change", "changes"), to)
+	}
+	return err
+}
+
+// replay returns the number before the first change of --replay, and the number of the last one.
+func (f *listenCommand) replay() (before string, last int64, err error) {
+	from, to, _ := strings.Cut(f.Replay, "..")
+	first, err1 := strconv.ParseInt(from, 10, 64)
+	last, err2 := strconv.ParseInt(to, 10, 64)
+	if err1 != nil || err2 != nil || first < 1 || last < first {
+		return "", 0, usagef("--replay was given as %q; allowed: SEQ..SEQ, with the smaller number first", f.Replay)
+	}
+	return strconv.FormatInt(first-1, 10), last, nil
+}
+
+// errReplayed ends a replay after its last change.
+var errReplayed = errors.New("all was sent again")
+
+// printed is a receiver whose changes are printed once it has them.
+type printed struct {
+	*push.Destination
+	out     io.Writer
+	last    int64 // the number after which a replay ends; 0: it does not end
+	trimmed int64 // the changes of the batch at the end of a replay
+}
+
+// Apply sends a batch and prints its changes.
+func (p *printed) Apply(ctx context.Context, b *replicate.Batch) error {
+	end := slices.IndexFunc(b.Changes, func(c client.Change) bool { return p.last > 0 && c.Seq > p.last })
+	if end >= 0 {
+		b.Changes = b.Changes[:end]
+		p.trimmed = int64(end)
+	}
+	if err := p.Destination.Apply(ctx, b); err != nil {
+		return err
+	}
+	for _, c := range b.Changes {
+		var id string
+		switch c.Type {
+		case client.EntryChanged:
+			id = c.Entry.EntryID
+		case client.EventAdded:
+			id = c.Event.EntryID
+		case client.EntryRemoved:
+			id = c.Removal.EntryID
+		}
+		if _, err := fmt.Fprintf(p.out, "%d  %-13s  %s\n", c.Seq, c.Type, id); err != nil {
+			return err
+		}
+	}
+	if end >= 0 {
+		return errReplayed
+	}
+	return nil
+}
