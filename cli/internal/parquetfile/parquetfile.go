@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 )
@@ -47,7 +48,7 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Wri
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
-		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd),
+		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
 			// file's index has their beginnings.

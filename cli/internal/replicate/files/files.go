@@ -392,11 +392,13 @@ func without[T row](ctx context.Context, d *Destination, kind string, files []fi
 }
 
 // Files up to these sizes are joined with those that are written after them, unless they have more than joined times as many
-// rows. So a copy that follows the feed consists of few small files, and each row is written a few times at most.
+// rows. So a copy that follows the feed consists of few small files, and each row is written a few times at most. From
+// ownRows on, rows have a file of their own: a first load writes each once.
 const (
 	smallRows  = 10_000
 	smallBytes = 256 << 10
 	joined     = 8
+	ownRows    = 1000
 )
 
 // add writes rows to a file of a kind, and returns files with it. Small files at the end are replaced by one that has their
@@ -406,7 +408,7 @@ func add[T row](ctx context.Context, d *Destination, kind string, files []file, 
 		return files, nil
 	}
 	keep, n := len(files), len(rows)
-	for keep > 0 && files[keep-1].Rows <= min(smallRows, joined*n) && files[keep-1].Bytes <= smallBytes {
+	for len(rows) < ownRows && keep > 0 && files[keep-1].Rows <= min(smallRows, joined*n) && files[keep-1].Bytes <= smallBytes {
 		keep--
 		n += files[keep].Rows
 	}
@@ -423,7 +425,8 @@ func add[T row](ctx context.Context, d *Destination, kind string, files []file, 
 // removedFrom adds to removed the earlier removals of entries that have rows in files. Only those of retention have left
 // rows.
 func (d *Destination) removedFrom(ctx context.Context, files []file, removed removals) (removals, error) {
-	if len(files) == 0 {
+	later := slices.DeleteFunc(slices.Clone(d.manifest.Removals), func(f file) bool { return len(files) == 0 || f.LastSeq < files[0].FirstSeq })
+	if len(later) == 0 {
 		return removed, nil
 	}
 	ids := map[string]bool{}
@@ -439,10 +442,7 @@ func (d *Destination) removedFrom(ctx context.Context, files []file, removed rem
 		}
 	}
 	removed = maps.Clone(removed)
-	for _, f := range d.manifest.Removals {
-		if f.LastSeq < files[0].FirstSeq {
-			continue
-		}
+	for _, f := range later {
 		err := eachRows(ctx, d, f, func(rows []key) error {
 			for _, k := range rows {
 				if ids[k.EntryID] {
