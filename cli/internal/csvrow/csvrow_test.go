@@ -36,6 +36,7 @@ func TestReader(t *testing.T) {
 		{"open quote", "a\n\"b\nc", []row{{1, "a\n", []string{"a"}, ""}, {2, "\"b\nc", nil, errOpenQuote.Error()}}},
 		{"lines end with CR", "a,b\r\"c\rd\",\"\n\"\r\re,f", []row{
 			{1, "a,b\r", []string{"a", "b"}, ""}, {2, "\"c\rd\",\"\n\"\r", []string{"c\rd", "\n"}, ""}, {5, "\re,f", []string{"e", "f"}, ""}}},
+		{"lines end with CR CR LF", "a,b\r\r\n1,2\r\r\n", []row{{1, "a,b\r\r\n", []string{"a", "b"}, ""}, {2, "1,2\r\r\n", []string{"1", "2"}, ""}}},
 		{"invalid UTF-8", "a\xff\nb\n", []row{{1, "a\xff\n", nil, errUTF8.Error()}, {2, "b\n", []string{"b"}, ""}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,12 +132,15 @@ func TestTimes(t *testing.T) {
 		{"unix", "", "1e9", ""},
 		{"unix-ms", "", "1706722200000", "2024-01-31T17:30:00Z"},
 		{"excel", "America/New_York", "45322.75", "2024-01-31T23:00:00Z"},
+		{"excel", "", "2958465", "9999-12-31T00:00:00Z"},
+		{"excel", "", "2958466", ""},
 		{"%b %d %Y", "", "Jan 1 2000", "2000-01-01T00:00:00Z"},
 		{"%Y%m%d%H%M%S", "", "20240131173000", "2024-01-31T17:30:00Z"},
 		{"%d. %B %Y um %R", "", "31. January 2024 um 17:30", "2024-01-31T17:30:00Z"},
 		{"%F %T.%f %z", "", "2024-01-31 17:30:00.5 +01:00", "2024-01-31T16:30:00.5Z"},
 		{"%F %T", "Europe/Berlin", "2024-03-31 02:30:00", ""},                           // the clock jumps over it
 		{"%F %T", "Europe/Berlin", "2024-10-27 02:30:00", "2024-10-27T00:30:00Z"},       // twice: the first
+		{"%F %T", "Pacific/Apia", "2011-12-30 12:00:00", ""},                            // the whole day
 		{"%F %T", "Australia/Lord_Howe", "2024-04-07 01:45:00", "2024-04-06T14:45:00Z"}, // twice, half an hour apart
 	} {
 		times, err := newTimes(tt.format, tt.zone)

@@ -34,10 +34,10 @@ func Guess(start []byte, delimiter byte) Dialect {
 	return d
 }
 
-// lineEnd returns the end of the first line, outside of quotes.
+// lineEnd returns the end of lines, by the line breaks outside of quotes: CR only if there is no LF.
 func lineEnd(start []byte) byte {
-	quoted := false
-	for i, c := range start {
+	quoted, end := false, byte('\n')
+	for _, c := range start {
 		switch {
 		case c == '"':
 			quoted = !quoted
@@ -45,12 +45,10 @@ func lineEnd(start []byte) byte {
 		case c == '\n':
 			return '\n'
 		case c == '\r':
-			if i+1 < len(start) && start[i+1] != '\n' {
-				return '\r'
-			}
+			end = '\r'
 		}
 	}
-	return '\n'
+	return end
 }
 
 // fit returns how many of the first rows have as many cells as the header, and how many the header has.

@@ -134,7 +134,7 @@ var (
 // split unquotes the fields of one row.
 func split(row []byte, delimiter byte) ([]string, error) {
 	row = bytes.TrimSuffix(row, []byte("\n"))
-	row = bytes.TrimSuffix(row, []byte("\r"))
+	row = bytes.TrimRight(row, "\r") // some programs end lines with CR CR LF
 	if !utf8.Valid(row) {
 		return nil, errUTF8
 	}

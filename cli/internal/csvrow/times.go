@@ -50,8 +50,9 @@ func newTimes(format, zone string) (*times, error) {
 	case "unix-ms":
 		t.number = func(n float64) (time.Time, bool) { return time.UnixMicro(int64(math.Round(n * 1e3))), false }
 	case "excel":
+		const epoch = 25569 // the number of 1970-01-01
 		t.number = func(n float64) (time.Time, bool) {
-			return time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC).Add(time.Duration(math.Round(n*86_400_000)) * time.Millisecond), true
+			return time.UnixMilli(int64(math.Round((n - epoch) * 86_400_000))).UTC(), true
 		}
 	default:
 		if t.layouts, err = layoutsOf(format); err != nil {
@@ -140,7 +141,7 @@ func (t *times) read(text string) (string, error) {
 	if local {
 		wall := at
 		at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
-		if at.Hour() != wall.Hour() || at.Minute() != wall.Minute() {
+		if at.Day() != wall.Day() || at.Hour() != wall.Hour() || at.Minute() != wall.Minute() {
 			return "", fmt.Errorf("%q does not exist in %s: the clock was put forward", text, t.zone)
 		}
 		if start, _ := at.ZoneBounds(); !start.IsZero() {
