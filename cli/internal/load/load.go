@@ -135,11 +135,18 @@ func (l *loader) begin() error {
 	if err != nil {
 		return err
 	}
-	// Rejects after the last acknowledged batch will occur again.
-	if err := f.Truncate(l.state.RejectsBytes); err != nil {
-		return errors.Join(err, f.Close())
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil && end < l.state.RejectsBytes {
+		err = fmt.Errorf("%s lacks rejects of the earlier run that this one would continue: start over with --restart", l.Rejects)
 	}
-	if _, err := f.Seek(l.state.RejectsBytes, io.SeekStart); err != nil {
+	// Rejects after the last acknowledged batch will occur again.
+	if err == nil {
+		err = f.Truncate(l.state.RejectsBytes)
+	}
+	if err == nil {
+		_, err = f.Seek(l.state.RejectsBytes, io.SeekStart)
+	}
+	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	l.rejects = f

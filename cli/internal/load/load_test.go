@@ -211,10 +211,11 @@ func TestStateIsChecked(t *testing.T) {
 		{"shorter", func(o *Options) { o.Inputs = []Input{input("a", entries(20))} }, "shorter than"},
 		{"other target", func(o *Options) { o.Target = "u" }, "of another import"},
 		{"other file", func(o *Options) { o.Inputs = []Input{input("b", entries(2500))} }, "of another import"},
-		{"restart", func(o *Options) { o.Target, o.Restart = "u", true }, ""},
+		{"other rejects", func(o *Options) { o.Rejects += "x" }, "lacks rejects"},
+		{"restart", func(o *Options) { o.Target, o.Restart, o.Rejects = "u", true, o.Rejects+"x" }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := cut(t, Options{Target: "t"})
+			o := cut(t, Options{Target: "t", Rejects: filepath.Join(t.TempDir(), "r")})
 			tt.change(&o)
 			_, err := Run(t.Context(), o)
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
