@@ -290,7 +290,7 @@ const (
 )
 
 // given matches what differs between rejects of a kind.
-var given = regexp.MustCompile(`( was given as | is "|: ").*|[0-9]+`)
+var given = regexp.MustCompile(` was given as .*|(: | is )"(\\.|[^"\\])*"|[0-9]+`)
 
 func (r *reporter) rejected(file string, line int, code, message string) {
 	name := code + ": " + given.ReplaceAllString(message, "")
