@@ -26,12 +26,12 @@ func (singerCommand) Help() string {
 
 Examples:
 
-	lectern singer --config config.json --state state.json | target-jsonl > state.ndjson
-	tail -n 1 state.ndjson > state.json
+	lectern singer --config config.json --state state.json | target-jsonl >> states.ndjson
+	tail -n 1 states.ndjson > state.json
 	lectern singer --config config.json --discover > catalog.json`
 }
 
-// Run prints the singer.
+// Run prints the messages, or the catalog.
 func (f *singerCommand) Run(s *Session, c *commands) error {
 	if f.Discover {
 		return json.NewEncoder(s.Out).Encode(singer.Catalog())

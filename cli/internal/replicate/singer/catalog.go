@@ -20,11 +20,8 @@ func Catalog() any {
 	return object{"streams": streams}
 }
 
-// Selection returns the streams that a catalog selects. Without one it selects all.
+// Selection returns the streams that a catalog selects.
 func Selection(catalog []byte) ([]Stream, error) {
-	if catalog == nil {
-		return Streams, nil
-	}
 	var in struct {
 		Streams []struct {
 			ID       string `json:"tap_stream_id"`

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -73,8 +74,7 @@ type State struct {
 
 // Schema returns the JSON schema of the rows.
 func (s Stream) Schema() any {
-	properties := s.properties()
-	return object{"type": "object", "properties": properties}
+	return object{"type": "object", "properties": s.properties()}
 }
 
 func (s Stream) properties() object {
@@ -203,25 +203,11 @@ func (w *Writer) change(c *client.Change) error {
 }
 
 func (w *Writer) project(p *replicate.Project) error {
-	if p.Embeddables != nil && w.write["embeddables"] {
-		for e, err := range p.Embeddables {
-			if err != nil {
-				return err
-			}
-			if err := w.row("embeddables", e); err != nil {
-				return err
-			}
-		}
+	if err := writeAll(w, "embeddables", p.Embeddables); err != nil {
+		return err
 	}
-	if p.Versions != nil && w.write["embeddable_versions"] {
-		for v, err := range p.Versions {
-			if err != nil {
-				return err
-			}
-			if err := w.row("embeddable_versions", v); err != nil {
-				return err
-			}
-		}
+	if err := writeAll(w, "embeddable_versions", p.Versions); err != nil {
+		return err
 	}
 	for _, e := range p.Experiments {
 		if err := w.row("experiments", e); err != nil {
@@ -232,6 +218,22 @@ func (w *Writer) project(p *replicate.Project) error {
 	for _, h := range p.History {
 		numbers[h.ExperimentID]++
 		if err := w.row("experiment_history", historyRow{h.ExperimentID, numbers[h.ExperimentID], h.ExperimentStatusChange}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAll writes the records that the source has of a stream, if it is one of the Writer's.
+func writeAll[T any](w *Writer, stream string, records iter.Seq2[T, error]) error {
+	if records == nil || !w.write[stream] {
+		return nil
+	}
+	for record, err := range records {
+		if err == nil {
+			err = w.row(stream, record)
+		}
+		if err != nil {
 			return err
 		}
 	}
