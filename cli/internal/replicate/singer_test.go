@@ -115,7 +115,7 @@ func TestSinger(t *testing.T) {
 	s.fill(t, 4, 1) // comes back
 	s.define(t, "emb_1", 3, "paused", 2)
 	fresh := newTarget().tap(t, s, singer.Streams)
-	for cut := 0; cut <= len(first); cut += 7 {
+	for cut := 0; cut <= len(first); cut += 31 {
 		d := newTarget()
 		for _, line := range first[:cut] {
 			d.take(t, line)
