@@ -24,10 +24,10 @@ func (v View) last() bool {
 type Progress struct {
 	// Part is 0 for all views. An entry with views of several versions has further parts from 1 on, one for each.
 	Part     int64
-	Version  *int64  // of the views; nil if they have none, or several
+	Version  *int64  // of the views; nil if they have none or several
 	Versions []int64 // of all the entry's views if these are of several, or else nil
 
-	Furthest       *int64 // the greatest page; nil if there are no views
+	Furthest       int64  // the greatest page
 	Ended          bool   // Furthest is the last page
 	CompletedAfter *int64 // from the first view to the first one of the last page
 	// Cells has the pages, each with the time from its first view to the next view of another page.
@@ -41,7 +41,7 @@ const (
 	maxPage  = 1_000_000
 )
 
-// ProgressOf returns the parts of an entry with these views, which are in the order of their time.
+// ProgressOf returns the parts of an entry with these views, at least one, in the order of their time.
 func ProgressOf(views []View) []Progress {
 	type number struct {
 		value int64
@@ -58,10 +58,8 @@ func ProgressOf(views []View) []Progress {
 		split[of(v)] = append(split[of(v)], v)
 	}
 	parts := []Progress{progressOf(views)}
-	if len(split) < 2 {
-		if len(views) > 0 {
-			parts[0].Version = views[0].Version
-		}
+	if len(split) == 1 {
+		parts[0].Version = views[0].Version
 		return parts
 	}
 	numbers := slices.SortedFunc(maps.Keys(split), func(a, b number) int { return cmp.Compare(a.value, b.value) })
@@ -86,17 +84,16 @@ func ProgressOf(views []View) []Progress {
 const tenth = 100_000
 
 func progressOf(views []View) (p Progress) {
+	p.Furthest = views[0].Page
 	for _, v := range views {
-		if p.Furthest == nil || v.Page > *p.Furthest {
-			p.Furthest = &v.Page
-		}
+		p.Furthest = max(p.Furthest, v.Page)
 		if p.CompletedAfter == nil && v.last() {
 			after := (v.At - views[0].At) / tenth
 			p.CompletedAfter = &after
 		}
 	}
 	for _, v := range views {
-		p.Ended = p.Ended || v.last() && v.Page == *p.Furthest
+		p.Ended = p.Ended || v.last() && v.Page == p.Furthest
 	}
 	cells := map[int64]int64{}
 	var begun, since int64

@@ -16,18 +16,44 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// viewsOf selects the page views of entries that exist, with a row without a view for an entry that has none. LATERAL keeps
-// Postgres from passing over all events of a table that it does not know yet.
+// putWithoutViews gives each entry its row, and brings the entry's own columns in that row up to date.
+const putWithoutViews = `
+INSERT INTO progress AS p (project_id, entry_id, part, embeddable_id, created_at, updated_at, ended)
+SELECT e.project_id, e.entry_id, 0, e.embeddable_id, e.created_at, e.updated_at, false
+FROM entries e
+WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
+ORDER BY e.entry_id
+ON CONFLICT (project_id, entry_id, part) DO UPDATE
+SET embeddable_id = excluded.embeddable_id, created_at = excluded.created_at, updated_at = excluded.updated_at
+WHERE (excluded.embeddable_id, excluded.created_at, excluded.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)`
+
+// setEntryOfParts brings the entry's own columns up to date in the rows of versions.
+const setEntryOfParts = `
+UPDATE progress p
+SET embeddable_id = e.embeddable_id, created_at = e.created_at, updated_at = e.updated_at
+FROM entries e
+WHERE p.project_id = $1 AND p.entry_id = ANY($2::text[]) AND p.part > 0
+  AND e.project_id = $1 AND e.entry_id = p.entry_id
+  AND (e.embeddable_id, e.created_at, e.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)`
+
+// viewedOf selects which of the given entries have page views.
+const viewedOf = `
+SELECT DISTINCT entry_id
+FROM events
+WHERE project_id = $1 AND entry_id = ANY($2::text[]) AND event_type = 'flowpage.viewed'`
+
+// viewsOf selects the page views of entries that exist. LATERAL keeps Postgres from passing over all events of a table that
+// it does not know yet.
 const viewsOf = `
 SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
 FROM entries e
-LEFT JOIN LATERAL (
+CROSS JOIN LATERAL (
     SELECT v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp", v.arrival
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
     ORDER BY v."timestamp", v.arrival
     LIMIT 1000000000
-) v ON true
+) v
 WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
 ORDER BY e.entry_id, v."timestamp", v.arrival`
 
@@ -66,8 +92,32 @@ type progressRow struct {
 	insight.Progress
 }
 
-// writeProgress brings the progress of entries up to date with their records.
-func (t numberedTx) writeProgress(ctx context.Context, ids []string) error {
+// followEntries brings progress up to date with stored entries. Some of them may be new, and some may have been there.
+func (t numberedTx) followEntries(ctx context.Context, ids []string, fresh, replaced bool) error {
+	if _, err := t.exec(ctx, putWithoutViews, ids); err != nil {
+		return err
+	}
+	if replaced {
+		if _, err := t.exec(ctx, setEntryOfParts, ids); err != nil {
+			return err
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	rows, err := t.tx.Query(ctx, viewedOf, t.projectID, ids)
+	if err != nil {
+		return err
+	}
+	viewed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return t.followViews(ctx, viewed)
+}
+
+// followViews brings the progress of entries up to date with their page views.
+func (t numberedTx) followViews(ctx context.Context, ids []string) error {
 	slices.Sort(ids)
 	for ids := range slices.Chunk(slices.Compact(ids), 1000) {
 		all, err := t.readProgress(ctx, ids)
@@ -104,17 +154,14 @@ func (t numberedTx) readProgress(ctx context.Context, ids []string) (all []progr
 	var id string
 	var next entry.Entry
 	var created, updated time.Time
-	var at *time.Time
-	var page *int64
+	var at time.Time
 	var v insight.View
-	_, err = pgx.ForEachRow(rows, []any{&id, &next.EmbeddableID, &created, &updated, &v.Version, &page, &v.TotalPages, &at}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &next.EmbeddableID, &created, &updated, &v.Version, &v.Page, &v.TotalPages, &at}, func() error {
 		if id != e.EntryID {
 			end()
 			e = entry.Entry{EntryID: id, EmbeddableID: next.EmbeddableID, CreatedAt: created.UnixMicro(), UpdatedAt: updated.UnixMicro()}
 		}
-		if page != nil {
-			views = append(views, insight.View{Version: v.Version, Page: *page, TotalPages: v.TotalPages, At: at.UnixMicro()})
-		}
+		views = append(views, insight.View{Version: v.Version, Page: v.Page, TotalPages: v.TotalPages, At: at.UnixMicro()})
 		return nil
 	})
 	end()
@@ -133,7 +180,7 @@ func progressColumnsOf(rows []progressRow) []any {
 		text(func(r *progressRow) string { return r.entry.EmbeddableID }),
 		pginsert.Column(rows, func(r *progressRow) pgtype.Timestamptz { return pgdb.Timestamp(r.entry.CreatedAt) }),
 		pginsert.Column(rows, func(r *progressRow) pgtype.Timestamptz { return pgdb.Timestamp(r.entry.UpdatedAt) }),
-		intOrNull(func(r *progressRow) *int64 { return r.Furthest }),
+		pginsert.Column(rows, func(r *progressRow) int64 { return r.Furthest }),
 		pginsert.Column(rows, func(r *progressRow) bool { return r.Ended }),
 		intOrNull(func(r *progressRow) *int64 { return r.CompletedAfter }),
 		pginsert.Column(rows, func(r *progressRow) *string { return arrayText(r.Cells) }),

@@ -109,10 +109,11 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 				stored += n
 				seq += int64(len(batch))
 			}
+			replaced = pginsert.Replaced(stored, len(distinct), known)
 			if stored > 0 {
-				err = tx.writeProgress(ctx, pginsert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
+				err = tx.followEntries(ctx, distinct, known < len(distinct), replaced > 0)
 			}
-			return stored, pginsert.Replaced(stored, len(distinct), known), err
+			return stored, replaced, err
 		})
 }
 
@@ -130,7 +131,7 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 					viewed = append(viewed, events[i].EntryID)
 				}
 			}
-			return stored, 0, tx.writeProgress(ctx, viewed)
+			return stored, 0, tx.followViews(ctx, viewed)
 		})
 }
 

@@ -2336,6 +2336,16 @@ SET seq = excluded.seq, removed_at = excluded.removed_at, reason = excluded.reas
 WHERE r.reason = 'purged'
 RETURNING 1
 
+-- name: putWithoutViews
+INSERT INTO progress AS p (project_id, entry_id, part, embeddable_id, created_at, updated_at, ended)
+SELECT e.project_id, e.entry_id, 0, e.embeddable_id, e.created_at, e.updated_at, false
+FROM entries e
+WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
+ORDER BY e.entry_id
+ON CONFLICT (project_id, entry_id, part) DO UPDATE
+SET embeddable_id = excluded.embeddable_id, created_at = excluded.created_at, updated_at = excluded.updated_at
+WHERE (excluded.embeddable_id, excluded.created_at, excluded.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)
+
 -- name: removalChanges
 SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
@@ -2360,6 +2370,14 @@ WHERE project_id = $1 AND entry_id <= (
     ORDER BY w.entry_id DESC
     LIMIT 1)
 
+-- name: setEntryOfParts
+UPDATE progress p
+SET embeddable_id = e.embeddable_id, created_at = e.created_at, updated_at = e.updated_at
+FROM entries e
+WHERE p.project_id = $1 AND p.entry_id = ANY($2::text[]) AND p.part > 0
+  AND e.project_id = $1 AND e.entry_id = p.entry_id
+  AND (e.embeddable_id, e.created_at, e.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)
+
 -- name: stillBefore
 SELECT entry_id
 FROM entries
@@ -2379,16 +2397,21 @@ SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp())
 WHERE project_id = $1
 RETURNING last_seq
 
+-- name: viewedOf
+SELECT DISTINCT entry_id
+FROM events
+WHERE project_id = $1 AND entry_id = ANY($2::text[]) AND event_type = 'flowpage.viewed'
+
 -- name: viewsOf
 SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
 FROM entries e
-LEFT JOIN LATERAL (
+CROSS JOIN LATERAL (
     SELECT v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp", v.arrival
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
     ORDER BY v."timestamp", v.arrival
     LIMIT 1000000000
-) v ON true
+) v
 WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
 ORDER BY e.entry_id, v."timestamp", v.arrival
 
