@@ -189,6 +189,10 @@ func TestPostgresCopyEqualsTheSource(t *testing.T) {
 		t.Fatalf("%+v, %v, %d as text; want %d changes and %d as text", p, err, d.AsText(), 180+n, refused)
 	}
 	w.check(t)
+	const indexes = `SELECT string_agg(indexname, ' ' ORDER BY indexname COLLATE "C") FROM pg_indexes WHERE tablename IN ('entries', 'events')`
+	if got := w.value(t, indexes); got != "entries_by_embeddable entries_by_seq entries_pkey events_by_entry events_by_seq events_pkey" {
+		t.Errorf("the indexes are %s", got)
+	}
 
 	// Changes of one batch and of several: an update, an update and a removal, and a removal of what comes back.
 	w.MustIngest(t, "entries", entry("en_1", 900, `{"again":true}`))
@@ -430,11 +434,12 @@ func TestPostgresHasColumns(t *testing.T) {
 	}
 
 	// A new column keeps grants; a lost view is made again.
-	w.exec(t, `GRANT SELECT ON `+view+` TO PUBLIC; DROP VIEW `+oddView)
+	w.exec(t, `GRANT SELECT ON `+view+` TO PUBLIC; DROP VIEW "Copy of shop".page_views, `+oddView)
 	w.MustIngest(t, "entries", entry("en_2", 2, `{"n":2,"later":true}`))
 	w.mustSync(t, w.options())
 	read(`n, later`, view+` WHERE later`, `[{"n":2,"later":true}]`)
 	read(`n`, oddView, `[{"n":"three"}]`)
+	w.exec(t, `SELECT FROM "Copy of shop".page_views`)
 	if granted := w.value(t, `SELECT count(*)::text FROM information_schema.role_table_grants WHERE table_name = 'entries_of_emb_1' AND grantee = 'PUBLIC'`); granted != "1" {
 		t.Errorf("%s grants", granted)
 	}

@@ -141,6 +141,8 @@ const (
 	stateTable = "lectern_sync"
 	// columnsTable is the table of the columns of the views.
 	columnsTable = "lectern_columns"
+	// pageViews is the view of page views.
+	pageViews = "page_views"
 )
 
 // Staging tables take a batch. They are this connection's own, and empty after each transaction.
@@ -266,7 +268,7 @@ SELECT layout, project_id, url, cursor, seq, project, indexed, columns, soft_del
 INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, indexed, changed_at, columns, soft_delete)
 VALUES ($1, $2, $3, '', 0, '', false, now(), $4, $5)`,
 		setURL: `
-UPDATE ` + in(stateTable) + ` SET url = $1`,
+UPDATE ` + in(stateTable) + ` SET url = $1 WHERE url <> $1`,
 		readColumns: `
 SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY embeddable_id, position`,
 		putColumn: `
@@ -295,13 +297,19 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 		`CREATE UNIQUE INDEX embeddable_versions_by_number ON `+in("embeddable_versions")+` (embeddable_id, version_number)`,
 		`CREATE INDEX experiment_history_by_experiment ON `+in("experiment_history")+` (experiment_id, recorded_at)`,
 		`CREATE UNIQUE INDEX `+columnsTable+`_by_position ON `+in(columnsTable)+` (embeddable_id, position)`,
-		`CREATE VIEW `+in("page_views")+` AS
-SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
-FROM `+in("events")+`
-WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL`,
-		`COMMENT ON VIEW `+in("page_views")+` IS 'Events of the type flowpage.viewed'`)
+		createPageViews(schema))
 	_, err := tx.Exec(ctx, strings.Join(all, ";\n"))
 	return err
+}
+
+// createPageViews returns statements that make the view of page views.
+func createPageViews(schema string) string {
+	view, events := pgx.Identifier{schema, pageViews}.Sanitize(), pgx.Identifier{schema, "events"}.Sanitize()
+	return `CREATE VIEW ` + view + ` AS
+SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
+FROM ` + events + `
+WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL;
+COMMENT ON VIEW ` + view + ` IS 'Events of the type flowpage.viewed'`
 }
 
 // prepare creates the temporary objects of the connection.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +161,7 @@ func (d *Destination) holder(ctx context.Context) string {
 const (
 	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
 
-	// relationsOf lists the relations that collide with the tables of a copy, with the columns of tables.
+	// relationsOf lists relations by their names, with their columns.
 	relationsOf = `
 SELECT c.relname, coalesce(a.attname, ''), coalesce(format_type(a.atttypid, a.atttypmod), '')
 FROM pg_class c
@@ -194,7 +196,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			return err
 		}
 		if found[stateTable] == nil {
-			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(present(found), ", "), stateTable)
+			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(slices.Sorted(maps.Keys(found)), ", "), stateTable)
 		}
 		if err := d.checkState(ctx, tx); err != nil {
 			return err
@@ -202,13 +204,21 @@ func (d *Destination) ensure(ctx context.Context) error {
 		if err := d.checkColumns(found); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, d.sql.setURL, d.Source.URL); err != nil {
+			return err
+		}
+		if found[pageViews] == nil {
+			if _, err := tx.Exec(ctx, createPageViews(d.Schema)); err != nil {
+				return err
+			}
+		}
 		return d.loadViews(ctx, tx)
 	})
 }
 
-// relations returns the columns of relations with names of the copy's tables, and their types.
+// relations returns the columns of relations with names of the copy's tables and of the view of page views, and their types.
 func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[string]string, error) {
-	var wanted []string
+	wanted := []string{pageViews}
 	for _, t := range tables {
 		wanted = append(wanted, t.name)
 	}
@@ -226,16 +236,6 @@ func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[
 		return nil
 	})
 	return found, err
-}
-
-// present lists the tables of a copy that are there.
-func present(found map[string]map[string]string) (list []string) {
-	for _, t := range tables {
-		if found[t.name] != nil {
-			list = append(list, t.name)
-		}
-	}
-	return list
 }
 
 // checkState reads the state and checks that the copy is one of the source.
@@ -257,13 +257,10 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or another --schema for a new copy", d, choice, d.Columns)
 	case soft != d.SoftDelete:
 		return fmt.Errorf("%s has a copy with --soft-delete=%v, not %v: give --soft-delete as before, or another --schema for a new copy", d, soft, d.SoftDelete)
-	case url == d.Source.URL:
-		return nil
-	case !d.Moved:
+	case url != d.Source.URL && !d.Moved:
 		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --schema", d, url, d.Source.URL)
 	}
-	_, err = tx.Exec(ctx, d.sql.setURL, d.Source.URL)
-	return err
+	return nil
 }
 
 // checkColumns checks that the tables have all columns of the layout. They may have more.
