@@ -391,6 +391,13 @@ func TestPostgresKeepsTheCopyOfARemovedProject(t *testing.T) {
 	if _, err := w.sync(t.Context(), w.open(t, w.options())); !errors.Is(err, replicate.ErrRemoved) {
 		t.Errorf("%v; want that the project was removed", err)
 	}
+	_, err := replicate.Verify(t.Context(), replicate.Verification{
+		Options: replicate.Options{Client: w.client, Source: w.is(), Destination: w.open(t, w.options()), PageSize: 7, Attempts: 1},
+		Folder:  t.TempDir(), Repair: true, Name: func(replicate.Difference) error { return nil },
+	})
+	if !errors.Is(err, replicate.ErrRemoved) {
+		t.Errorf("repair: %v; want that the project was removed", err)
+	}
 	if n := len(w.copied(t).entries); n != 3 {
 		t.Errorf("the copy has %d entries, want 3", n)
 	}

@@ -108,6 +108,15 @@ type Progress struct {
 // ErrRemoved is in the chain of the error if the source no longer has changes of the project.
 var ErrRemoved = errors.New("the project has no changes any more")
 
+// removed returns an error if a page says that the source has no changes, and the copy has some.
+func (s Source) removed(p *page, at Position) error {
+	if p.Current && p.LastSeq == 0 && at.Seq > 0 {
+		return fmt.Errorf("%w, although the copy has changes up to number %d: the project was removed at %s, or the data of another deployment is served there; the copy stays as it is",
+			ErrRemoved, at.Seq, s.URL)
+	}
+	return nil
+}
+
 type temporaryError struct {
 	error
 	after time.Duration // before which a retry is useless
@@ -260,9 +269,8 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		if err != nil {
 			return err
 		}
-		if p.Current && p.LastSeq == 0 && at.Seq > 0 {
-			return fmt.Errorf("%w, although the copy has changes up to number %d: the project was removed at %s, or the data of another deployment is served there; the copy stays as it is",
-				ErrRemoved, at.Seq, r.Source.URL)
+		if err := r.Source.removed(&p, at); err != nil {
+			return err
 		}
 		// The copy has its start before any change. So another run does not start later.
 		starts := at.Cursor == "" && r.Query.After == "now"

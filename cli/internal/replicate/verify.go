@@ -170,6 +170,7 @@ type verification struct {
 	seed maphash.Seed
 
 	state       State
+	at          Position // of the state
 	differences int64
 	counts      map[Fault]int64
 	faults      map[uint64]Fault // by key, at most mostNamed
@@ -272,6 +273,7 @@ func (v *verification) look(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.state.Close()) }()
+	v.at = v.state.Position()
 	return do()
 }
 
@@ -282,6 +284,9 @@ func (v *verification) feed(ctx context.Context) iter.Seq2[[]client.Change, erro
 		pages := newPages(v.Client, v.Source.ProjectID, client.ChangeQuery{}, min(v.PageSize, limits.Changes), limits.Bytes)
 		for cursor := ""; ; {
 			p, err := pages.read(ctx, cursor, 0)
+			if err == nil {
+				err = v.Source.removed(&p, v.at)
+			}
 			if !yield(p.Changes, err) || err != nil || p.Current {
 				return
 			}
@@ -305,9 +310,7 @@ func (v *verification) round(ctx context.Context) error {
 		of[c.Type][key] = true
 		return v.Name(Difference{fault, c.Type, key})
 	}
-	var at int64
 	err := v.look(ctx, func() error {
-		at = v.state.Position().Seq
 		for c, err := range v.state.Rows(ctx) {
 			if err != nil {
 				return err
@@ -341,7 +344,7 @@ func (v *verification) round(ctx context.Context) error {
 	m.Put = func(yield func([]client.Change, error) bool) {
 		for changes, err := range v.feed(ctx) {
 			changes = slices.DeleteFunc(changes, func(c client.Change) bool {
-				return c.Seq > at || c.Type == client.EntryRemoved || !of[c.Type][keyOf(&c)]
+				return c.Seq > v.at.Seq || c.Type == client.EntryRemoved || !of[c.Type][keyOf(&c)]
 			})
 			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
 				return
@@ -367,7 +370,6 @@ func (v *verification) compare(ctx context.Context) error {
 		defer files[i].Close()
 		out[i] = bufio.NewWriterSize(files[i], 16<<10)
 	}
-	var at int64
 	put := func(c *client.Change, origin int8) error {
 		r, err := v.record(c, origin)
 		if err != nil {
@@ -376,7 +378,6 @@ func (v *verification) compare(ctx context.Context) error {
 		return r.write(out[r.entry%parts])
 	}
 	err = v.look(ctx, func() error {
-		at = v.state.Position().Seq
 		for c, err := range v.state.Rows(ctx) {
 			if err == nil {
 				err = put(&c, fromCopy)
@@ -409,7 +410,7 @@ func (v *verification) compare(ctx context.Context) error {
 			_, err = f.Seek(0, io.SeekStart)
 		}
 		if err == nil {
-			err = v.part(bufio.NewReader(f), at)
+			err = v.part(bufio.NewReader(f))
 		}
 		if err != nil {
 			return err
@@ -427,8 +428,8 @@ type rows struct {
 	ofOtherSource bool
 }
 
-// part compares the rows of some entries. at is the position of the copy.
-func (v *verification) part(in io.Reader, at int64) error {
+// part compares the rows of some entries.
+func (v *verification) part(in io.Reader) error {
 	keys := map[uint64]*rows{}
 	removals := map[uint64]uint64{} // the key of an entry's removal, by entry
 	history := v.state.History()
@@ -465,7 +466,7 @@ func (v *verification) part(in io.Reader, at int64) error {
 		if of, ok := removals[k.entry]; ok {
 			removal = keys[of]
 		}
-		if fault := k.fault(removal, at, key == removals[k.entry]); fault != "" {
+		if fault := k.fault(removal, v.at.Seq, key == removals[k.entry]); fault != "" {
 			v.differences++
 			v.counts[fault]++
 			if len(v.faults) < mostNamed {
