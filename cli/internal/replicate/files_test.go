@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +198,15 @@ func TestFilesCopyEqualsTheSource(t *testing.T) {
 	before := l.manifest(t)
 	if p := l.mustSync(t); p.Changes != 0 || len(l.manifest(t).entries()) != len(before.entries()) {
 		t.Errorf("%+v; want no change and no further file", p)
+	}
+	if len(before.entries()) <= len(before.Entries) {
+		t.Errorf("%+v; want an embeddable with several files", before)
+	}
+	l.remove(t, "erased", slices.Collect(maps.Keys(l.records(t).entries))...)
+	l.mustSync(t)
+	l.check(t)
+	if m := l.manifest(t); len(m.entries()) != len(m.Entries) {
+		t.Errorf("%+v; want one empty file for each embeddable", m)
 	}
 }
 

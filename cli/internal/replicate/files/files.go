@@ -367,7 +367,7 @@ func (d *Destination) erase(ctx context.Context, erased removals) error {
 }
 
 // without returns the files of a kind with those rewritten that have rows of removed entries. A file that loses all rows
-// goes, unless it is the only one.
+// goes, unless no other is left.
 func without[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, removed removals, rewritten *int) (kept []file, err error) {
 	for i, f := range files {
 		var found bool
@@ -384,7 +384,7 @@ func without[T row](ctx context.Context, d *Destination, kind string, files []fi
 				return nil, err
 			}
 		}
-		if f.Rows > 0 || len(files) == 1 {
+		if f.Rows > 0 || i == len(files)-1 && len(kept) == 0 {
 			kept = append(kept, f)
 		}
 	}
