@@ -27,8 +27,11 @@ type state struct{ *Destination }
 // Look returns the state of the manifest.
 func (d *Destination) Look(ctx context.Context) (replicate.State, error) {
 	s := state{&Destination{Options: d.Options, storage: d.storage}}
-	if err := s.load(ctx); err != nil {
-		return nil, err
+	// Another process may replace the manifest and remove files between the two reads of a load.
+	if s.load(ctx) != nil {
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if s.manifest.Writer == "" {
 		return nil, fmt.Errorf("%s has no copy", d)
