@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -221,7 +222,7 @@ func (d *Destination) send(ctx context.Context, list []client.Change) error {
 	}
 	now := time.Now()
 	m := message{"lectern.changes", now.UTC(), changes{d.Source.ProjectID, list[0].Seq, list[len(list)-1].Seq, list}}
-	body, err := json.Marshal(m)
+	body, err := jsonv2.Marshal(m) // encoding/json escapes < and >, so that answers in HTML would grow
 	if err != nil {
 		return err
 	}
