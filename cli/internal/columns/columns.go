@@ -5,7 +5,6 @@ package columns
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,13 +104,6 @@ func NewSet(columns []Column, closed bool) *Set {
 
 // Columns returns the columns, in the order in which their keys were first seen. The caller must not change them.
 func (s *Set) Columns() []Column { return s.columns }
-
-// Clone returns a copy of the set.
-func (s *Set) Clone() *Set {
-	c := NewSet(s.columns, s.closed)
-	c.full, c.misfits = s.full, maps.Clone(s.misfits)
-	return c
-}
 
 // Full reports whether a key has no column because the set has [Most].
 func (s *Set) Full() bool { return s.full }

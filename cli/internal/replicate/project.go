@@ -35,6 +35,17 @@ type StatusChange struct {
 	client.ExperimentStatusChange
 }
 
+// Sound yields the records of a list, without errors.
+func Sound[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, one := range list {
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
+
 // A copy that follows the feed looks at the project's other records once in projectEvery, and more seldom if a look takes
 // more than one projectShare of that.
 const (

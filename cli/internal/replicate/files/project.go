@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -75,7 +74,7 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.
 		}
 	}
 	if p.Experiments != nil {
-		m.Experiments, err = whole(ctx, d, "experiments", sound(p.Experiments), func(e client.Experiment) experimentRow {
+		m.Experiments, err = whole(ctx, d, "experiments", replicate.Sound(p.Experiments), func(e client.Experiment) experimentRow {
 			return experimentRow{
 				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(),
 				e.Observations, e.Outcome, e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
@@ -86,22 +85,11 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.
 		}
 	}
 	if p.History != nil {
-		m.History, err = whole(ctx, d, "experiment_history", sound(p.History), func(c replicate.StatusChange) statusRow {
+		m.History, err = whole(ctx, d, "experiment_history", replicate.Sound(p.History), func(c replicate.StatusChange) statusRow {
 			return statusRow{c.ExperimentID, (*string)(c.Status), c.ChangedAt.UnixMicro(), c.RecordedAt.UnixMicro()}
 		})
 	}
 	return err
-}
-
-// sound yields a list without errors.
-func sound[T any](list []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for one := range slices.Values(list) {
-			if !yield(one, nil) {
-				return
-			}
-		}
-	}
 }
 
 // whole writes the only file of a kind.

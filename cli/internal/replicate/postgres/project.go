@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,7 +33,7 @@ func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *replicate.Pr
 		}
 	}
 	if p.Experiments != nil {
-		err := replace(ctx, tx, d.Schema, "experiments", experimentColumns, sound(p.Experiments), func(e client.Experiment) []any {
+		err := replace(ctx, tx, d.Schema, "experiments", experimentColumns, replicate.Sound(p.Experiments), func(e client.Experiment) []any {
 			return []any{
 				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt, e.UpdatedAt, e.Observations, e.Outcome,
 				e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
@@ -47,20 +46,9 @@ func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *replicate.Pr
 	if p.History == nil {
 		return nil
 	}
-	return replace(ctx, tx, d.Schema, "experiment_history", historyColumns, sound(p.History), func(c replicate.StatusChange) []any {
+	return replace(ctx, tx, d.Schema, "experiment_history", historyColumns, replicate.Sound(p.History), func(c replicate.StatusChange) []any {
 		return []any{c.ExperimentID, (*string)(c.Status), c.ChangedAt, c.RecordedAt}
 	})
-}
-
-// sound yields a list without errors.
-func sound[T any](list []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for one := range slices.Values(list) {
-			if !yield(one, nil) {
-				return
-			}
-		}
-	}
 }
 
 // replace replaces the rows of a table by those of records. It does not hold all of them in memory.
