@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Project is what a project has beside entries and events. A destination that gets one replaces what it has of each part
+// Project has the records of a project other than entries and events. A destination that gets one replaces what it has of each part
 // by the part, in the same commit as the batch's position. A part that is nil is unknown, because the key may not read
 // it: the destination leaves what it has. A part without records means that the source has none.
 type Project struct {
@@ -46,8 +46,8 @@ func Sound[T any](list []T) iter.Seq2[T, error] {
 	}
 }
 
-// A copy that follows the feed looks at the project's other records once in projectEvery, and more seldom if a look takes
-// more than one projectShare of that.
+// A copy that follows the feed looks at the project's other records once in projectEvery. A look that takes more than one
+// projectShare of that makes it look less often.
 const (
 	projectEvery = time.Minute
 	projectShare = 20
