@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -321,9 +320,6 @@ func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, 
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
 			c.note(s, "%d %s are acknowledged. Run the command again to continue.", result.Stored+result.Existing, resource)
-		}
-		if errors.Is(err, os.ErrPermission) {
-			err = fmt.Errorf("%w (name a place for the state by --state)", err)
 		}
 		return err
 	}

@@ -63,5 +63,8 @@ func (s state) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(path, append(b, '\n'), 0o600)
+	if err := durable.WriteFile(path, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("the state of the import: %w; name another place by --state", err)
+	}
+	return nil
 }
