@@ -9,8 +9,8 @@ import { Empty, Loaded } from "../ui/state.tsx";
 export function Embeddables({ project }: { project: string }) {
   const answers = here.value.page === "answers";
   const load = useEmbeddables(project);
-  // Without figures the list still works: the key may lack the scope.
-  const figures = useLoad(({ client, signal }) => counts(client, project, { interval: "all", by: "embeddable" }, signal), [project]);
+  // Without figures the list still works: the key may lack the scope. They are read again with the list.
+  const figures = useLoad(({ client, signal }) => counts(client, project, { interval: "all", by: "embeddable" }, signal), [project, load.state === "failed"]);
   return (
     <>
       {answers ? (

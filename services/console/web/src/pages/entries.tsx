@@ -95,9 +95,9 @@ export function Entries({ project }: { project: string }) {
   // Figures have no filters by contact or group.
   const total = useLoad(
     async ({ client, signal }) => (contact_id || group_id || faults.length > 0 ? undefined : sum(await counts(client, project, { embeddable_id, created_after, created_before, interval: "all" }, signal)).entries),
-    [key, faults],
+    [key, faults, load.state === "failed"], // again with the list
   );
-  const keys = useLoad(async ({ client, signal }) => (embeddable_id ? questions(client, project, { embeddable_id }, signal) : []), [project, embeddable_id]);
+  const keys = useLoad(async ({ client, signal }) => (embeddable_id ? questions(client, project, { embeddable_id }, signal) : []), [project, embeddable_id, load.state === "failed"]);
   const columns = chosen.columns ?? keys.value?.slice(0, defaultColumns).map(({ key }) => key) ?? [];
   const filteredBy = filters.some((name) => place.get(name)) || period.from || period.to;
 
