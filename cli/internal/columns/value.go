@@ -183,37 +183,26 @@ func asDay(text string) (Day, bool) {
 	return Day(t.Unix() / secondsPerDay), err == nil && t.Year() >= 1
 }
 
-// asDouble returns the float64 of a JSON number, if its shortest form has the same value.
+// asDouble returns the float64 of a JSON number, if its shortest form has the same value. It reports false for a long
+// number.
 func asDouble(number string) (float64, bool) {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
 		return 0, false
 	}
-	return n, len(number) <= 15 && !strings.ContainsAny(number, "eE") || decimalOf(number) == decimalOf(strconv.FormatFloat(n, 'e', -1, 64))
-}
-
-// decimal is a number as 0.digits times ten to the power of exponent, without zeros at the ends of digits.
-type decimal struct {
-	negative bool
-	digits   string
-	exponent int
-}
-
-func decimalOf(number string) (d decimal) {
-	number, d.negative = strings.CutPrefix(number, "-")
-	if i := strings.IndexAny(number, "eE"); i >= 0 {
-		// ParseFloat has accepted the number, so an exponent beyond int belongs to a zero.
-		d.exponent, _ = strconv.Atoi(number[i+1:])
-		number = number[:i]
+	if len(number) <= 15 && !strings.ContainsAny(number, "eE") {
+		return n, true
 	}
-	whole, fraction, _ := strings.Cut(number, ".")
-	d.exponent += len(whole)
-	d.digits = whole + fraction
-	d.exponent -= len(d.digits) - len(strings.TrimLeft(d.digits, "0"))
-	if d.digits = strings.Trim(d.digits, "0"); d.digits == "" {
-		return decimal{}
+	if n == 0 { // whatever the exponent
+		digits, _, _ := strings.Cut(strings.ToLower(number), "e")
+		return n, strings.Trim(digits, "-0.") == ""
 	}
-	return d
+	exact, ok := written(number)
+	shortest := strconv.FormatFloat(n, 'f', -1, 64)
+	if strings.Contains(exact, ".") {
+		exact = strings.TrimRight(strings.TrimRight(exact, "0"), ".")
+	}
+	return n, ok && exact == shortest
 }
 
 // timeForm matches the times of RFC 3339 that Postgres and Parquet hold exactly: with at most microseconds, and with
