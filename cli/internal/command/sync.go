@@ -39,7 +39,7 @@ type syncCommand struct {
 
 // Help describes a copy, with examples.
 func (syncCommand) Help() string {
-	return `The command copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep each state of an entry, but no rows of erased ones.
+	return `The command copies a project into the tables of a Postgres schema, or into Parquet files of a folder or a bucket: entries, events, embeddables with their versions, and experiments. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep each state of an entry, but no rows of erased ones.
 
 The top-level keys of entry_data become columns: in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of the embeddable. A column has the type of its first value: text, double, boolean or timestamp. It is null where a value does not fit; entry_data has all values. A file for --columns lists keys, with optional names and types (also integer and date):
 
