@@ -151,31 +151,48 @@ const (
 func Run(ctx context.Context, o Options) (Progress, error) {
 	o.Note = Once(o.Note)
 	r := &run{Options: o}
-	wait := firstWait
-	for failed := 0; ; {
+	var retry retries
+	for {
 		before := r.batches
 		err := r.copy(ctx)
 		if err == nil || ctx.Err() != nil {
 			return r.progress, causeOf(ctx, err)
 		}
 		if r.batches > before {
-			failed, wait = 0, firstWait
+			retry = retries{}
 		}
-		failed++
-		temporary, ok := errors.AsType[temporaryError](err)
-		if !ok || !r.opened || failed >= o.Attempts {
+		if r.opened {
+			err = retry.after(ctx, &r.Options, err)
+		}
+		if err != nil {
 			return r.progress, err
 		}
-		pause := max(wait/2+rand.N(wait/2), temporary.after)
-		if o.Notify != nil {
-			o.Notify(err, pause)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return r.progress, context.Cause(ctx)
-		}
-		wait = min(2*wait, longestWait)
+	}
+}
+
+// retries are attempts in a row that failed.
+type retries struct {
+	failed int
+	wait   time.Duration // before the last attempt
+}
+
+// after waits for the next attempt. It returns an error if there is none.
+func (r *retries) after(ctx context.Context, o *Options, err error) error {
+	r.failed++
+	temporary, ok := errors.AsType[temporaryError](err)
+	if !ok || r.failed >= o.Attempts {
+		return err
+	}
+	r.wait = min(max(2*r.wait, firstWait), longestWait)
+	pause := max(r.wait/2+rand.N(r.wait/2), temporary.after)
+	if o.Notify != nil {
+		o.Notify(err, pause)
+	}
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

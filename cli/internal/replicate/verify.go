@@ -131,8 +131,8 @@ func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
 	}
-	wait := firstWait
-	for failed := 0; ; {
+	var retry retries
+	for {
 		v := &verification{Verification: o, to: to, seed: maphash.MakeSeed(), counts: map[Fault]int64{}, faults: map[uint64]Fault{}}
 		err := v.round(ctx)
 		if err == nil {
@@ -147,19 +147,9 @@ func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 			}
 			return found, to.SetVerified(ctx, Verified{At: time.Now().UTC().Truncate(time.Second), Differences: found.Left})
 		}
-		failed++
-		if _, temporary := errors.AsType[temporaryError](err); !temporary || failed >= o.Attempts {
+		if err := retry.after(ctx, &o.Options, err); err != nil {
 			return found, err
 		}
-		if o.Notify != nil {
-			o.Notify(err, wait)
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return found, context.Cause(ctx)
-		}
-		wait = min(2*wait, longestWait)
 	}
 }
 
@@ -302,13 +292,12 @@ func (v *verification) round(ctx context.Context) error {
 	}
 	m := &Mending{Entries: map[string]bool{}, Events: map[string]bool{}, Removals: map[string]bool{}}
 	of := map[client.ChangeType]map[string]bool{client.EntryChanged: m.Entries, client.EventAdded: m.Events, client.EntryRemoved: m.Removals}
-	name := func(c *client.Change, fault Fault) error {
-		key := keyOf(c)
-		if fault == "" || of[c.Type][key] {
-			return nil
+	var list []Difference
+	name := func(c *client.Change, fault Fault) {
+		if key := keyOf(c); fault != "" && !of[c.Type][key] {
+			of[c.Type][key] = true
+			list = append(list, Difference{fault, c.Type, key})
 		}
-		of[c.Type][key] = true
-		return v.Name(Difference{fault, c.Type, key})
 	}
 	err := v.look(ctx, func() error {
 		for c, err := range v.state.Rows(ctx) {
@@ -316,9 +305,7 @@ func (v *verification) round(ctx context.Context) error {
 				return err
 			}
 			if fault := v.faults[v.key(&c)]; fault != Missing {
-				if err := name(&c, fault); err != nil {
-					return err
-				}
+				name(&c, fault)
 			}
 		}
 		return nil
@@ -332,10 +319,13 @@ func (v *verification) round(ctx context.Context) error {
 		}
 		for i := range changes {
 			if fault := v.faults[v.key(&changes[i])]; fault == Missing {
-				if err := name(&changes[i], fault); err != nil {
-					return err
-				}
+				name(&changes[i], fault)
 			}
+		}
+	}
+	for _, d := range list { // now, so that a repeated round names none twice
+		if err := v.Name(d); err != nil {
+			return err
 		}
 	}
 	if !v.Repair {
