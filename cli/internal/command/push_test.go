@@ -188,7 +188,7 @@ func TestPush(t *testing.T) {
 	fillPush(t, s, 0, 3)
 	h := newHook(t, earlierSecret, hookSecret)
 	environ["LECTERN_SYNC_SECRET"] = earlierSecret + " " + hookSecret
-	environ["LECTERN_SYNC_TO"] = strings.Replace(h.URL, "http://", "http://user:credential-1@", 1) + "/hook?token=credential-2"
+	environ["LECTERN_SYNC_TO"] = strings.Replace(h.URL, "http://", "http://user:credential-1@", 1) + "/hook/credential-2?token=credential-3"
 	state := filepath.Join(t.TempDir(), "state.json")
 	push := func(flags ...string) result {
 		t.Helper()
@@ -211,7 +211,7 @@ func TestPush(t *testing.T) {
 	if h.ids[0] != h.ids[3] || h.ids[3] == h.ids[4] {
 		t.Errorf("the ids of the messages are %q", h.ids)
 	}
-	for _, says := range []string{"redirect (302), which is not followed", "503 Service Unavailable; trying again in 1s", "EOF", "Copied 6 changes", "receiver " + h.URL + "/hook is current"} {
+	for _, says := range []string{"redirect (302), which is not followed", "503 Service Unavailable; trying again in 1s", "EOF", "Copied 6 changes", "receiver " + h.URL + " is current"} {
 		if !strings.Contains(r.err, says) {
 			t.Errorf("%s lacks %q", r.err, says)
 		}

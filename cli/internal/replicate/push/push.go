@@ -31,7 +31,7 @@ import (
 
 // Options configure a [Destination].
 type Options struct {
-	// URL is the receiver's address. It may contain credentials: no message shows its user, password or query.
+	// URL is the receiver's address. Its path may contain credentials, too: messages show its scheme and host alone.
 	URL string
 	// AllowHTTP accepts http for receivers on other machines.
 	AllowHTTP bool
@@ -90,7 +90,7 @@ func New(o Options) (*Destination, error) {
 	transport.DisableCompression = true
 	d := &Destination{
 		Options: o,
-		name:    fmt.Sprintf("receiver %s://%s%s", u.Scheme, u.Host, u.EscapedPath()),
+		name:    fmt.Sprintf("receiver %s://%s", u.Scheme, u.Host),
 		client: &http.Client{
 			Transport: transport, Timeout: o.Timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
