@@ -86,6 +86,7 @@ func TestShortcuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.press("/")
+	focus("the search", `e.role === "combobox"`)
 	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Funnel"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {"nothing of the kind", ""}} {
 		typed, want := tt[0], tt[1]
 		b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent(typed))
