@@ -39,6 +39,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/lectern-dev/lectern/proxy/resource v0.0.0 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -104,3 +105,5 @@ replace (
 	github.com/lectern-dev/lectern/services => ../../services
 	github.com/lectern-dev/lectern/shared => ../../shared
 )
+
+replace github.com/lectern-dev/lectern/proxy/resource => ../../proxy/resource
