@@ -44,7 +44,7 @@ type CountQuery struct {
 	Timezone string
 }
 
-// List returns the counts of projectID's entries.
+// List returns the counts of projectID's entries, for [Client.JSON].
 func (q CountQuery) List(projectID string) List {
 	v := q.values()
 	setString(v, "interval", q.Interval)
@@ -60,7 +60,7 @@ type FunnelQuery struct {
 	ByVersion bool
 }
 
-// List returns the funnels of projectID.
+// List returns the funnels of projectID, for [Client.JSON].
 func (q FunnelQuery) List(projectID string) List {
 	v := q.values()
 	if q.ByVersion {

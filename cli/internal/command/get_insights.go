@@ -28,7 +28,7 @@ func (f insightFlags) filter(embeddableID string) client.InsightFilter {
 	}
 }
 
-// print prints an insight. On a terminal, the lists in nested become tables of their own below the others fields.
+// print prints an insight. On a terminal, the lists in nested become tables of their own below the other fields.
 func (f insightFlags) print(s *Session, api apiFlags, out outputFlags, of client.List, nested ...string) error {
 	reader, err := api.client(interactive(), s.Err)
 	if err != nil {

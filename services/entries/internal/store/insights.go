@@ -179,8 +179,8 @@ func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int,
 // noVersion is the version of views without one, in a statement. No version has this number.
 const noVersion = "'-9223372036854775808'::bigint"
 
-// funnelOf returns the statement of funnels. It counts how many entries have each cell, in parallel. A median is found in these counts, because Postgres would sort the times of all
-// entries in one process.
+// funnelOf returns the statement of funnels. It counts how many entries have each cell, in parallel. A median is found in
+// these counts, because Postgres would sort the times of all entries in one process.
 func funnelOf(q insight.FunnelQuestion) statement {
 	var s statement
 	rows, version, of, group := ofEntries, "NULL::bigint", "NULL::bigint", ""
