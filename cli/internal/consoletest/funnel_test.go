@@ -20,7 +20,7 @@ func TestFunnel(t *testing.T) {
 	for _, tt := range []struct{ name, embeddable, filters, query string }{
 		{"all of solar", solar, "?days=0", ""},
 		{"a period", solar, "?from=2026-08-20&to=2026-09-02", "&created_after=2026-08-19T21:59:59.999999Z&created_before=2026-09-02T22:00:00Z"},
-		{"a version", solar, "?days=0&version=2", "&version=2"},
+		{"a version", solar, "?days=0&version=2", "&version=2&by=version"},
 		{"all of loan", "emb_loan3xw9d", "?days=0", ""},
 	} {
 		answer, err := http.DefaultClient.Do(b.request("/projects/" + demoProject + "/entries-funnel?embeddable_id=" + tt.embeddable + tt.query))

@@ -110,11 +110,14 @@ func TestOverviewIsLive(t *testing.T) {
 	b.until("it waits", `document.querySelector("[data-newest='']")`)
 	b.clickText("Overview")
 	b.state("empty")
+	funnel := b.another(at(project, "funnel/em_live"))
+	funnel.state("empty")
 	w.send(t, "entries", newEntry(project, "em_live", "en_1", time.Now().Add(-time.Minute), `{"name":"Ada"}`))
 	total := func(n int) string {
 		return `document.querySelector("[data-figure=entries]")?.innerText === "` + quoteInt(n) + `" && document.querySelectorAll(".chart svg a").length === 30`
 	}
 	b.until("one entry", total(1))
+	funnel.until("one entry", `document.querySelector("[data-figure=entries]")?.innerText === "1"`)
 	b.until("it is live", `document.querySelector("[data-live=live]")`)
 	w.send(t, "entries", newEntry(project, "em_live", "en_2", time.Now(), `{"name":"Grace"}`),
 		newEntry(project, "em_live", "en_far", time.Date(9999, 12, 31, 23, 30, 0, 0, time.UTC), `{"name":"Far"}`))
@@ -131,4 +134,9 @@ func TestOverviewIsLive(t *testing.T) {
 	b.until("it says so", `document.querySelector("[data-live=broken]")`)
 	b.breaks()
 	b.until("two entries", total(2)+` && document.querySelector("[data-live=live]")`)
+
+	// Nor does one of a year that is possible stretch the chart.
+	w.send(t, "entries", newEntry(project, "em_live", "en_2099", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), "{}"))
+	b.clickText("All time")
+	b.until("all four", `document.querySelector("[data-figure=entries]")?.innerText === "4" && document.querySelectorAll(".chart svg a").length < 5`)
 }

@@ -188,6 +188,17 @@ func TestConnect(t *testing.T) {
 	if lines := strings.Count(string(out), "\n"); err != nil || lines != 10_000 {
 		t.Errorf("the copied request gave %d entries, %v", lines, err)
 	}
+
+	const project = "pr_connect"
+	other := newTab(t, w)
+	other.signIn(project, w.newProject(t, project, "Connect", ""), at(project, "connect"))
+	other.until("it waits", `document.querySelector("[data-newest='']")`)
+	run = exec.CommandContext(t.Context(), "sh", "-c", other.text(`[aria-label="The command that sends an entry"]`))
+	run.Env = append(os.Environ(), "LECTERN_INGEST_API_KEY="+w.IngestAPIKey, "LECTERN_INTERNAL_URL="+w.InternalURL)
+	if out, err := run.Output(); err != nil {
+		t.Errorf("%s, %v", out, err)
+	}
+	other.until("it came", `document.querySelector("[data-newest=my-first-entry]")`)
 }
 
 // request returns a request with the demo's key.

@@ -32,6 +32,12 @@ export function usePeriod(standard: number): { period: Period; inputs: readonly 
   return { period, inputs: [period, zone.value, period.from ? "" : isoDay(Date.now())] };
 }
 
+/** samePeriod returns the filters of an address that opens another page with the period of this one. */
+export function samePeriod(standard: number): Record<string, string> {
+  const get = (name: string) => here.value.query.get(name) ?? "";
+  return { from: get("from"), to: get("to"), days: get("days") || String(standard) };
+}
+
 /** Span is a period on the clock: the first moment of it, and the first moment after it. */
 export interface Span {
   from: number | undefined;

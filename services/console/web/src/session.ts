@@ -33,7 +33,7 @@ export const session = signal<Session | null>(read());
 /** asking reports whether this tab still waits for the session of another one. */
 export const asking = signal(false);
 
-/** How long other tabs have to answer, in milliseconds. */
+/** How long this tab shows nothing while it waits for an answer, in milliseconds. A later answer still signs in. */
 const patience = 300;
 
 // Only pages of this origin hear it.
@@ -41,17 +41,18 @@ const tabs = new BroadcastChannel(stored);
 
 /** shareSession takes the session of another tab if this one has none, and gives it to tabs that ask. */
 export function shareSession(): void {
+  const asked = !session.peek();
   tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean }>) => {
     const current = session.peek();
     if (data.ends && current) forget();
     else if (data.wants !== undefined && current && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
-    else if (data.has && asking.peek() && !current) {
+    else if (data.has && asked && !current) {
       const { project } = here.peek();
       if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
       if (project === "") go(address(data.has.project, "overview"), { replace: true });
     }
   });
-  if (session.peek()) return;
+  if (!asked) return;
   asking.value = true;
   tabs.postMessage({ wants: here.peek().project });
   setTimeout(() => (asking.value = false), patience);

@@ -37,7 +37,7 @@ export function Answers({ project, id }: { project: string; id: string }) {
           value === undefined ? (
             <Reversed />
           ) : value === null ? (
-            <FirstEntry project={project} embeddable={id} />
+            <FirstEntry project={project} embeddable={id} wake={load.reload} />
           ) : value.keys.length === 0 ? (
             <Empty title="Nothing was answered in this period" />
           ) : (
@@ -102,7 +102,7 @@ function Values({ value }: { value: Distributed }) {
             <Figure name="A quarter is at least" id="q3" value={number(numbers.upper_quartile)} />
             <Figure name="Greatest" id="maximum" value={number(numbers.maximum)} />
           </dl>
-          {numbers.minimum < numbers.maximum && <BarChart label="How many entries have a number in each of 20 equal ranges" bars={numbers.bins.map((bin) => ({ name: `${number(bin.from)} to ${number(bin.to)}`, whole: bin.entries, part: bin.entries }))} />}
+          {numbers.minimum < numbers.maximum && <BarChart label="How many entries have a number in each of 20 equal ranges" bars={numbers.bins.map((bin) => ({ name: `${number(bin.from)} to ${number(bin.to)}`, whole: bin.entries }))} />}
           <h3>Most frequent</h3>
         </>
       )}

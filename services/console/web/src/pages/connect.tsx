@@ -168,7 +168,7 @@ function first(project: string, now: string): string {
     created_at: now, updated_at: now, entry_data: JSON.stringify({ name: "Ada", answer: 42 }),
   };
   return `curl -H "X-Api-Key: $LECTERN_INGEST_API_KEY" "$LECTERN_INTERNAL_URL/internal/entries" \\
-  --data-binary ${shell(JSON.stringify(entry))}
+  -H 'Content-Type: application/x-ndjson' --data-binary ${shell(JSON.stringify(entry))}
 `;
 }
 

@@ -9,7 +9,7 @@ import { count, startOfDay } from "../time.ts";
 import { Columns } from "../ui/columns.tsx";
 import { DownloadDialog } from "../ui/download.tsx";
 import { EmbeddableSelect } from "../ui/embeddables.tsx";
-import { FirstEntry, Awake } from "../ui/first.tsx";
+import { FirstEntry } from "../ui/first.tsx";
 import { PageHead, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter } from "../ui/period.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
@@ -142,10 +142,7 @@ export function Entries({ project }: { project: string }) {
                 <p>No entry matches the filters. Change or clear them.</p>
               </Empty>
             ) : (
-              <>
-                <FirstEntry project={project} />
-                <Awake project={project} wake={load.reload} />
-              </>
+              <FirstEntry project={project} wake={load.reload} />
             )
           }
         </Loaded>

@@ -56,7 +56,7 @@ export function Funnels({ project }: { project: string }) {
                 ) : (
                   <div class="card">
                     {value && <p class="muted small">{spanText(value.span)}</p>}
-                    <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} />
+                    <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} standard={standard} />
                   </div>
                 )
               }
@@ -81,7 +81,9 @@ export function Funnel({ project, id }: { project: string; id: string }) {
       const span = await spanOf(client, project, period, id, signal);
       if (!span) return null;
       const of = { embeddable_id: id, ...created(span) };
-      const [all, each] = await Promise.all([client.funnels(project, { ...of, version }, { signal }), version === undefined ? client.funnels(project, { ...of, by: "version" }, { signal }).catch(tooMany) : []]);
+      // Of one version, only its own views count. So its figures are those of its column beside other versions.
+      if (version !== undefined) return { span, all: (await client.funnels(project, { ...of, version, by: "version" }, { signal })).find((one) => one.version_number === version), versions: [] };
+      const [all, each] = await Promise.all([client.funnels(project, of, { signal }), client.funnels(project, { ...of, by: "version" }, { signal }).catch(tooMany)]);
       // Entries without a view have no version. They are part of the figures of all.
       const versions = each.filter((one) => one.version_number !== null).sort((a, b) => (b.version_number ?? 0) - (a.version_number ?? 0));
       return { span, all: all[0], versions };
@@ -111,7 +113,7 @@ export function Funnel({ project, id }: { project: string; id: string }) {
           value === undefined ? (
             <Reversed />
           ) : value === null ? (
-            <FirstEntry project={project} embeddable={id} />
+            <FirstEntry project={project} embeddable={id} wake={load.reload} />
           ) : (
             <div class="page" data-state="counted" data-entries={value.all?.entries ?? 0}>
               <p class="muted small">{spanText(value.span)}</p>

@@ -1,7 +1,7 @@
 import type { EntryCount } from "@lectern/client";
 import { useEffect } from "preact/hooks";
 import { collect, type Live, useEmbeddables, useLoad, useNames, useNews } from "../api.ts";
-import { before, counts, created, largestDrop, type Span, spanOf, sum, usePeriod } from "../insights.ts";
+import { before, counts, created, largestDrop, samePeriod, type Span, spanOf, sum, usePeriod } from "../insights.ts";
 import { address, filter, here } from "../router.ts";
 import { ago, count, counted, day, dayStarts, isoDay, percent, shortDay } from "../time.ts";
 import { type Bar, BarChart } from "../ui/bars.tsx";
@@ -30,7 +30,8 @@ export function Overview({ project }: { project: string }) {
       const earlier = before(span);
       const interval: Value["interval"] = span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
       const [bars, now, past] = await Promise.all([
-        counts(client, project, { ...of, ...created(span), interval }, signal),
+        // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
+        counts(client, project, { ...of, ...created({ from: span.from, until: span.until ?? dayStarts(Date.now(), 1)[1] }), interval }, signal),
         counts(client, project, { ...of, ...created(span), interval: "all", by: "embeddable" }, signal),
         earlier && counts(client, project, { ...of, ...created(earlier), interval: "all", by: "embeddable" }, signal),
       ]);
@@ -42,7 +43,7 @@ export function Overview({ project }: { project: string }) {
   return (
     <>
       <PageHead title="Overview" lead="An embeddable is a form or quiz on your website. An entry is one visitor’s way through it, with the answers." />
-      {load.value !== null && (
+      {(load.value !== null || embeddable) && (
         <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
           <PeriodFilter period={period} standard={standard} />
           <EmbeddableSelect embeddables={embeddables} value={embeddable ?? ""} choose={(id) => filter({ embeddable: id })} />
@@ -51,16 +52,17 @@ export function Overview({ project }: { project: string }) {
       <Loaded load={load} what="the figures" rows={6}>
         {(value) =>
           value === null ? (
-            <FirstEntry project={project} embeddable={embeddable} />
+            <FirstEntry project={project} embeddable={embeddable} wake={load.reload} />
           ) : value === undefined ? (
             <Reversed />
           ) : (
             <>
+              <p class="muted small">{spanText(value.span)}</p>
               <Summary project={project} {...value} />
               <Chart project={project} embeddable={embeddable} {...value} />
               <section class="card" aria-labelledby="flows">
                 <h2 id="flows">Embeddables</h2>
-                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} />
+                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} standard={standard} />
               </section>
             </>
           )
@@ -100,18 +102,18 @@ function Summary({ project, span, now, past }: Value & { project: string }) {
         value={percent(rate)}
         note={old === undefined || Number.isNaN(rate) ? "of the entries that started" : `of those that started; ${rate >= old ? "+" : "−"}${(100 * Math.abs(rate - old)).toFixed(1)} points`}
       />
-      {busiest && <Drop project={project} embeddable={busiest} span={span} alone={now.length === 1} />}
+      {busiest && <Drop key={JSON.stringify([busiest, span.from, span.until])} project={project} embeddable={busiest} span={span} now={now} />}
     </dl>
   );
 }
 
-/** Drop names the page of an embeddable that lost most. */
-function Drop({ project, embeddable, span, alone }: { project: string; embeddable: string; span: Span; alone: boolean }) {
+/** Drop names the page of an embeddable that lost most. It reads the funnel again when the other figures change. */
+function Drop({ project, embeddable, span, now }: { project: string; embeddable: string } & Pick<Value, "span" | "now">) {
   const title = useNames(project)(embeddable);
-  const load = useLoad(async ({ client, signal }) => (await client.funnels(project, { embeddable_id: embeddable, ...created(span) }, { signal }))[0], [project, embeddable, span.from, span.until]);
+  const load = useLoad(async ({ client, signal }) => (await client.funnels(project, { embeddable_id: embeddable, ...created(span) }, { signal }))[0], [project, embeddable, span.from, span.until, now]);
   const drop = load.value && largestDrop(load.value);
-  const link = <a href={address(project, "funnel", embeddable, Object.fromEntries(["from", "to", "days"].map((name) => [name, here.value.query.get(name) ?? (name === "days" ? "30" : "")])))}>{alone ? "Funnel" : <Text>{title}</Text>}</a>;
-  if (load.state !== "done") return <Figure name="Largest drop" id="drop" value={load.state === "failed" ? "–" : "…"} note={load.error?.message ?? "Counting"} />;
+  const link = <a href={address(project, "funnel", embeddable, samePeriod(standard))}>{now.length === 1 ? "Funnel" : <Text>{title}</Text>}</a>;
+  if (load.state !== "done" && !load.value) return <Figure name="Largest drop" id="drop" value={load.state === "failed" ? "–" : "…"} note={load.error?.message ?? "Counting"} />;
   return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>leave on page “{pageName(drop)}” of </>}{link}</>} />;
 }
 
@@ -124,7 +126,7 @@ function Chart({ project, embeddable, span, interval, bars }: Value & { project:
   const bounded = interval === "day" && span.from !== undefined && span.until !== undefined;
   // The server leaves out days before the first entry and after the last one.
   const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
-  const rows: (Bar & { started: number; to: string })[] = starts.map((at) => {
+  const rows: (Required<Bar> & { started: number })[] = starts.map((at) => {
     const found = byDay.get(isoDay(at));
     const to = found ? isoDay(found.to - 1) : isoDay(at);
     return { name: interval === "day" ? shortDay(at) : day(at), whole: found?.entries ?? 0, part: found?.completed ?? 0, started: found?.started ?? 0, to: address(project, "entries", "", { embeddable, from: isoDay(at), to }) };
@@ -132,10 +134,7 @@ function Chart({ project, embeddable, span, interval, bars }: Value & { project:
   return (
     <section class="card" aria-labelledby="chart">
       <div class="pagehead">
-        <div>
-          <h2 id="chart">{intervals[interval]}</h2>
-          <p class="muted small">{spanText(span)}</p>
-        </div>
+        <h2 id="chart">{intervals[interval]}</h2>
         <p class="legend muted" aria-hidden="true">
           <span><i class="part" /> completed</span>
           <span><i class="whole" /> not completed</span>

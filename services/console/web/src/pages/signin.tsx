@@ -54,7 +54,7 @@ export function SignIn({ project }: { project: string }) {
           {state.busy ? "Checking the key…" : "Sign in"}
         </button>
         {state.error && <Problem error={state.error} />}
-        <p class="muted small">The key stays in this tab, and in tabs that you open from it, until you sign out or close them. The console sends it to this server only.</p>
+        <p class="muted small">The key stays in the console’s tabs of this browser until you sign out or close them. The console sends it to this server only.</p>
         {other && (
           <button type="button" class="quiet" onClick={signOut}>
             Sign out of {other.project}

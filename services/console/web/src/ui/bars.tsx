@@ -3,9 +3,9 @@ import { count } from "../time.ts";
 
 export interface Bar {
   name: string;
-  /** The whole, and the part of it that is drawn darker. */
+  /** How many entries, and how many of them were completed, if that is the question. */
   whole: number;
-  part: number;
+  part?: number;
   /** Where a click on the bar leads, if it leads anywhere. */
   to?: string;
 }
@@ -39,10 +39,10 @@ export function BarChart({ label, bars }: { label: string; bars: readonly Bar[] 
         ))}
         {bars.map((bar, i) => (
           <a key={i} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
-            <title>{`${bar.name}: ${count(bar.whole)} entries, ${count(bar.part)} completed`}</title>
+            <title>{`${bar.name}: ${count(bar.whole)} entries${bar.part === undefined ? "" : `, ${count(bar.part)} completed`}`}</title>
             <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
-            {rect(i, bar.whole, "whole")}
-            {rect(i, bar.part, "part")}
+            {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}
+            {rect(i, bar.part ?? 0, "part")}
           </a>
         ))}
       </svg>
