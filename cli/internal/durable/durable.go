@@ -56,7 +56,8 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	if err := MkdirAll(filepath.Dir(path), mode); err != nil {
 		return err
 	}
-	if err := os.Mkdir(path, mode); err != nil {
+	// Another goroutine may make it meanwhile.
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncFolder(filepath.Dir(path))

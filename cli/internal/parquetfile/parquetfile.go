@@ -22,6 +22,9 @@ const RowGroup = 50_000
 // entry_data can have many MiB.
 const rowGroupBytes = 32 << 20
 
+// codec compresses pages. It keeps encoders for the next file.
+var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+
 // Writer writes rows of type T, whose fields have parquet tags.
 type Writer[T any] struct {
 	fixed  *parquet.Schema
@@ -48,7 +51,7 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Wri
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
-		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
 			// file's index has their beginnings.

@@ -20,6 +20,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -255,6 +257,9 @@ func (d *Destination) clean(ctx context.Context) error {
 	return nil
 }
 
+// writers is how many files of a batch are written at a time. They mostly wait for the disk or the bucket.
+const writers = 4
+
 // Apply writes the files of a batch, and then the manifest that names them. A new copy gets an empty file of each kind, so
 // that its readers find columns.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
@@ -278,6 +283,8 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	if len(next.Entries) == 0 && len(rows.embeddables) == 0 {
 		rows.embeddables = []string{""}
 	}
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
 	for _, id := range rows.embeddables {
 		i, ok := at[id]
 		if !ok {
@@ -285,24 +292,32 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 			next.Entries = append(next.Entries, embeddable{EmbeddableID: id})
 			d.sets[id] = d.Columns.Set()
 		}
-		e, set := &next.Entries[i], d.sets[id]
+		set := d.sets[id]
 		for _, r := range rows.entries[id] {
 			set.Observe(r.EntryData)
 		}
-		e.Columns = set.Columns()
+		next.Entries[i].Columns = set.Columns()
 		for _, c := range set.Misfits() {
 			d.Note(c.Misfit(id))
 		}
-		var err error
-		if e.Files, err = add(ctx, d, "entries/"+folderOf(id), e.Files, rows.entries[id], set, rows.removed); err != nil {
+		at[id] = i
+	}
+	for _, id := range rows.embeddables {
+		e := &next.Entries[at[id]]
+		group.Go(func() (err error) {
+			e.Files, err = add(limited, d, "entries/"+folderOf(id), e.Files, rows.entries[id], d.sets[id], rows.removed, !b.Current)
 			return err
-		}
+		})
 	}
-	var err error
-	if next.Events, err = add(ctx, d, "events", next.Events, rows.events, nil, rows.removed); err != nil {
+	group.Go(func() (err error) {
+		next.Events, err = add(limited, d, "events", next.Events, rows.events, nil, rows.removed, !b.Current)
 		return err
-	}
-	if next.Removals, err = add(ctx, d, "removals", next.Removals, rows.removals, nil, nil); err != nil {
+	})
+	group.Go(func() (err error) {
+		next.Removals, err = add(limited, d, "removals", next.Removals, rows.removals, nil, nil, !b.Current)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	if err := d.putProject(ctx, &next, b.Project); err != nil {
@@ -391,26 +406,31 @@ func without[T row](ctx context.Context, d *Destination, kind string, files []fi
 	return kept, nil
 }
 
-// Files up to these sizes are joined with those that are written after them, unless they have more than joined times as many
-// rows. So a copy that follows the feed consists of few small files, and each row is written a few times at most. From
-// ownRows on, rows have a file of their own: a first load writes each once.
+// Rows are joined with the files before them, unless these have more than smallBytes or more than joined times as many rows.
+// From ownRows on, rows have a file of their own. So a copy that follows the feed consists of few small files, and each row
+// is written a few times at most.
 const (
-	smallRows  = 10_000
 	smallBytes = 256 << 10
 	joined     = 8
-	ownRows    = 1000
+	ownRows    = 2000
 )
 
 // add writes rows to a file of a kind, and returns files with it. Small files at the end are replaced by one that has their
-// rows too, except those of entries that were removed.
-func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, removed removals) ([]file, error) {
+// rows too, except those of entries that were removed. A load gathers some such files first.
+func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, removed removals, load bool) ([]file, error) {
 	if len(rows) == 0 && len(files) > 0 {
 		return files, nil
 	}
-	keep, n := len(files), len(rows)
-	for len(rows) < ownRows && keep > 0 && files[keep-1].Rows <= min(smallRows, joined*n) && files[keep-1].Bytes <= smallBytes {
-		keep--
-		n += files[keep].Rows
+	keep, n, least := len(files), len(rows), 1
+	if load {
+		least = joined - 1
+	}
+	large := func(f file) bool { return f.Rows > joined*n || f.Bytes > smallBytes }
+	for n < ownRows && keep >= least && !slices.ContainsFunc(files[keep-least:keep], large) {
+		for range least {
+			keep--
+			n += files[keep].Rows
+		}
 	}
 	if removed != nil {
 		var err error
