@@ -43,6 +43,10 @@ func (r *release) everyOperation() []call {
 	var calls []call
 	for _, route := range routes.Outside() {
 		c := call{operation: route.Operation, method: http.MethodGet, path: values.Replace(route.Template), want: http.StatusOK}
+		switch route.Operation {
+		case "getEntriesFunnel", "getEntriesAnswers":
+			c.path += "?embeddable_id=emb_solar7kq2"
+		}
 		switch route.Auth {
 		case routes.APIKey:
 			c.key = r.apiKey

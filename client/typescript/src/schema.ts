@@ -1064,7 +1064,7 @@ export interface components {
         /** @description One value. */
         AnswerValue: {
             /** @description The value in JSON. */
-            value: unknown;
+            value: (string | null) | number | boolean | Record<string, never> | unknown[];
             /**
              * Format: int64
              * @description How many entries have it.

@@ -22,18 +22,17 @@ import (
 
 // TestInsights asks random questions about random records, which come late, repeated, removed and with wrong clocks. Each
 // answer must equal what a naive computation over the lists finds.
-func TestInsights(t *testing.T) { checkInsights(t, 60, 4) }
+func TestInsights(t *testing.T) { checkInsights(t, 1, 60, 4) }
 
 // TestLongInsights does the same with more questions.
 func TestLongInsights(t *testing.T) {
 	long(t)
-	checkInsights(t, 600, 12)
+	checkInsights(t, uint64(time.Now().UnixNano()), 600, 12)
 }
 
-func checkInsights(t *testing.T, questions, rounds int) {
+func checkInsights(t *testing.T, seed uint64, questions, rounds int) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
-	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range rounds {

@@ -192,8 +192,9 @@ func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List)
 	}
 	start, end := l.Bounds()
 	request, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
-	// Only the filters by contact and embeddable have an index, and those by the time of the sort.
-	request.Page.Scans = l.GroupID != "" || l.Sort == entry.ByUpdatedAt && l.IsCreatedBounded()
+	// The indexes are of updated_at with contact or embeddable, and of each time alone.
+	request.Page.Scans = l.GroupID != "" || l.Sort == entry.ByUpdatedAt && l.IsCreatedBounded() ||
+		l.Sort == entry.ByCreatedAt && (l.ContactID != "" || l.EmbeddableID != "")
 	return request, err
 }
 
