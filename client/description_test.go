@@ -178,7 +178,10 @@ func readSchemas(t *testing.T) map[string]map[string]property {
 		Components struct {
 			Schemas map[string]struct {
 				Required   []string
-				Properties map[string]property
+				Properties map[string]struct {
+					property
+					AllOf []any
+				}
 			}
 		}
 	}
@@ -186,8 +189,12 @@ func readSchemas(t *testing.T) map[string]map[string]property {
 	schemas := map[string]map[string]property{}
 	for name, s := range description.Components.Schemas {
 		schemas[name] = map[string]property{}
-		for field, p := range s.Properties {
+		for field, described := range s.Properties {
+			p := described.property
 			p.Required = slices.Contains(s.Required, field)
+			if described.AllOf != nil {
+				p.Type = "" // that of another schema
+			}
 			schemas[name][field] = p
 		}
 	}

@@ -203,6 +203,7 @@ func TestProjectConflict(t *testing.T) {
 	// Changed when no other declares the project, one takes it.
 	c.Delete(t, first)
 	c.Gone(t, first)
+	o.quiet(t) // else a reconcile of the first one that has begun may store its title last
 	kubetest.Change(t, c, near, func(p *v1alpha1.Project) { p.Spec.Title = "Near" })
 	c.AwaitReady(t, near, v1alpha1.ReasonSynced)
 	if got := title(); got != "Near" {

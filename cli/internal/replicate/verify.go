@@ -457,6 +457,12 @@ func (v *verification) part(in io.Reader) error {
 			removal = keys[of]
 		}
 		if fault := k.fault(removal, v.at.Seq, key == removals[k.entry]); fault != "" {
+			if before, ok := v.faults[key]; ok { // the row names another entry, so its change is in another file
+				v.counts[before]--
+				v.counts[Stale]++
+				v.faults[key] = Stale
+				continue
+			}
 			v.differences++
 			v.counts[fault]++
 			if len(v.faults) < mostNamed {
