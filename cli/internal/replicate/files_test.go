@@ -252,7 +252,7 @@ func TestFilesKilled(t *testing.T) {
 	}
 }
 
-// objects are the files of the copy that match a pattern, with all that is in each: its bytes, and its rows if it is Parquet.
+// objects are the files of the copy that match a pattern, each with its bytes, and its rows if it is Parquet.
 func (l *lake) objects(t *testing.T, pattern string) map[string]string {
 	t.Helper()
 	return objects(t, pattern, l.path)

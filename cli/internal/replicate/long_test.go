@@ -341,8 +341,8 @@ func newCutter(t *testing.T, address string) *cutter {
 	return c
 }
 
-// Nothing of an erased person is in a bucket, with or without versions, once the copy has passed the erasure, wherever
-// the runs before were killed.
+// Once the copy has passed an erasure, nothing of the person is in the bucket, with or without versions. Earlier runs were
+// killed anywhere.
 func TestLongErasureKilledAtEachStep(t *testing.T) {
 	g := newGateway(t)
 	for _, versions := range []bool{false, true} {
