@@ -54,6 +54,9 @@ func (r *release) testConsole(t *testing.T, host string) {
 		t.Errorf("the page came with Content-Security-Policy %q", policy)
 	}
 	for _, asked := range seen.requests {
+		if strings.HasPrefix(asked, "data:") { // sends no request; the browser's own controls have such images
+			continue
+		}
 		if !strings.HasPrefix(asked, "http://"+host+"/") || strings.Contains(asked, r.apiKey) {
 			t.Errorf("the page asked for %s", strings.ReplaceAll(asked, r.apiKey, "[key]"))
 		}
