@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,11 +100,22 @@ func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetes
 	t.Helper()
 	address := freeAddress(t)
 	pod := one[*apps.Deployment](t, render(t, "sync: {copies: {shop: {project: pr_1, columns: none, moved: true}}}"), "lectern-sync-shop").Spec.Template.Spec
-	sync := exec.Command(servicetest.BuildOf(t, "../../cli", "./cmd/lectern"), pod.Containers[0].Args...)
-	sync.Env = []string{
+	program, environ := servicetest.BuildOf(t, "../../cli", "./cmd/lectern"), []string{
 		"LECTERN_URL=" + entries.URL, "LECTERN_PROJECT_ID=pr_1", "LECTERN_API_KEY=" + backing.Keys.Key("pr_1"),
 		"LECTERN_SYNC_TO=file://" + t.TempDir(), "LECTERN_METRICS_ADDRESS=" + address,
 	}
+	args := pod.Containers[0].Args
+	follow := slices.Index(args, "--follow")
+	// A copy has a metric of its verification once there was one.
+	for _, mode := range []string{"--once", "--verify"} {
+		once := exec.Command(program, slices.Replace(slices.Clone(args), follow, follow+1, mode)...)
+		once.Env = environ
+		if said, err := once.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", mode, err, said)
+		}
+	}
+	sync := exec.Command(program, args...)
+	sync.Env = environ
 	var log bytes.Buffer
 	sync.Stderr = &log
 	if err := sync.Start(); err != nil {
