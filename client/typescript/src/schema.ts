@@ -2080,7 +2080,7 @@ export interface components {
          * @description The key, at most 256 bytes.
          * @example country
          */
-        answerKey: string;
+        entryDataKey: string;
         /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
@@ -2777,7 +2777,7 @@ export interface operations {
                  * @description The key, at most 256 bytes.
                  * @example country
                  */
-                key?: components["parameters"]["answerKey"];
+                key?: components["parameters"]["entryDataKey"];
                 /**
                  * @description The embeddable of the entries.
                  * @example flow_1

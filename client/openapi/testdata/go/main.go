@@ -63,6 +63,16 @@ func run(ctx context.Context) error {
 		first, err := (*changes.JSON200)[0].AsEntryChange()
 		return err == nil && first.Entry.EntryId == entry
 	})
+	question, all := "n", CountEntriesParamsInterval("all")
+	counts, err := c.CountEntriesWithResponse(ctx, project, &CountEntriesParams{Interval: &all}, key)
+	answered("countEntries", status(counts), body(counts), err, func() bool { return (*counts.JSON200)[0].Entries == 2 })
+	funnel, err := c.GetEntriesFunnelWithResponse(ctx, project, &GetEntriesFunnelParams{EmbeddableId: embeddable}, key)
+	answered("getEntriesFunnel", status(funnel), body(funnel), err, func() bool { return (*funnel.JSON200)[0].Started == 1 })
+	answers, err := c.GetEntriesAnswersWithResponse(ctx, project, &GetEntriesAnswersParams{EmbeddableId: embeddable, Key: &question}, key)
+	answered("getEntriesAnswers", status(answers), body(answers), err, func() bool {
+		of, err := answers.JSON200.AsAnswers()
+		return err == nil && of.Entries == 2 && len(of.Values) == 2
+	})
 	embeddables, err := c.ListEmbeddablesWithResponse(ctx, project, nil, key)
 	answered("listEmbeddables", status(embeddables), body(embeddables), err, func() bool { return (*embeddables.JSON200)[0].EmbeddableId == embeddable })
 	whole, err := c.GetEmbeddableWithResponse(ctx, project, embeddable, key)

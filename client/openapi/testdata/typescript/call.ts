@@ -72,6 +72,24 @@ const changes = await client.GET("/projects/{projectId}/entries-changes", {
 });
 answered("listEntriesChanges", changes, (list) => list[0]?.change === "entry" && list[0].entry.entry_id === "en_1");
 answered(
+  "countEntries",
+  await client.GET("/projects/{projectId}/entries-counts", { params: { path: { projectId }, query: { interval: "all" } }, headers: key }),
+  (counts) => counts[0]?.entries === 2,
+);
+answered(
+  "getEntriesFunnel",
+  await client.GET("/projects/{projectId}/entries-funnel", { params: { path: { projectId }, query: { embeddable_id: "emb_1" } }, headers: key }),
+  (funnels) => funnels[0]?.started === 1,
+);
+answered(
+  "getEntriesAnswers",
+  await client.GET("/projects/{projectId}/entries-answers", {
+    params: { path: { projectId }, query: { embeddable_id: "emb_1", key: "n" } },
+    headers: key,
+  }),
+  (answers) => "values" in answers && answers.values.length === 2,
+);
+answered(
   "listEmbeddables",
   await client.GET("/projects/{projectId}/embeddables", { params: { path: { projectId } }, headers: key }),
   (list) => list[0]?.embeddable_id === "emb_1",
