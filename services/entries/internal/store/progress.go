@@ -38,9 +38,11 @@ WHERE p.project_id = $1 AND p.entry_id = ANY($2::text[]) AND p.part > 0
 
 // viewedOf selects which of the given entries have page views.
 const viewedOf = `
-SELECT DISTINCT entry_id
-FROM events
-WHERE project_id = $1 AND entry_id = ANY($2::text[]) AND event_type = 'flowpage.viewed'`
+SELECT u.entry_id
+FROM unnest($2::text[]) AS u (entry_id)
+CROSS JOIN LATERAL (
+    SELECT FROM events e WHERE e.project_id = $1 AND e.entry_id = u.entry_id AND e.event_type = 'flowpage.viewed' LIMIT 1
+) e`
 
 // viewsOf selects the page views of entries that exist. LATERAL keeps Postgres from passing over all events of a table that
 // it does not know yet.

@@ -83,11 +83,12 @@ SELECT entry_id
 FROM removals
 WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 
-// knownEntries counts which of the given entries are stored.
+// knownEntries counts which of the given entries are stored. LATERAL keeps Postgres from passing over all entries of a table
+// that it does not know yet.
 const knownEntries = `
 SELECT count(*)
-FROM entries
-WHERE project_id = $1 AND entry_id = ANY($2)`
+FROM unnest($2::text[]) AS u (entry_id)
+CROSS JOIN LATERAL (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = u.entry_id LIMIT 1) e`
 
 // PutEntries stores entries of one project in one transaction. Its outcome is the same as storing them one by one. It
 // is idempotent.

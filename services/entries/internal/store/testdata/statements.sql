@@ -1975,8 +1975,8 @@ FROM data
 
 -- name: knownEntries
 SELECT count(*)
-FROM entries
-WHERE project_id = $1 AND entry_id = ANY($2)
+FROM unnest($2::text[]) AS u (entry_id)
+CROSS JOIN LATERAL (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = u.entry_id LIMIT 1) e
 
 -- name: lastSeq
 SELECT last_seq
@@ -2398,9 +2398,11 @@ WHERE project_id = $1
 RETURNING last_seq
 
 -- name: viewedOf
-SELECT DISTINCT entry_id
-FROM events
-WHERE project_id = $1 AND entry_id = ANY($2::text[]) AND event_type = 'flowpage.viewed'
+SELECT u.entry_id
+FROM unnest($2::text[]) AS u (entry_id)
+CROSS JOIN LATERAL (
+    SELECT FROM events e WHERE e.project_id = $1 AND e.entry_id = u.entry_id AND e.event_type = 'flowpage.viewed' LIMIT 1
+) e
 
 -- name: viewsOf
 SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
