@@ -236,9 +236,7 @@ func (r *run) copy(ctx context.Context) (err error) {
 			if err := r.Destination.Apply(ctx, b); err != nil {
 				return err
 			}
-			if err := r.lookVerified(ctx); err != nil {
-				return err
-			}
+			r.lookVerified(ctx)
 			r.note(b)
 		}
 		return nil
@@ -246,17 +244,16 @@ func (r *run) copy(ctx context.Context) (err error) {
 	return group.Wait()
 }
 
-// lookVerified reads the last verification of the copy, which another process may have made.
-func (r *run) lookVerified(ctx context.Context) error {
+// lookVerified reads the last verification of the copy, which another process may have made. A fault stops no copy: the run
+// looks again after a minute.
+func (r *run) lookVerified(ctx context.Context) {
 	d, ok := r.Destination.(Verifiable)
 	if now := time.Now(); ok && r.Follow && now.After(r.nextRead) {
-		status, err := d.Status(ctx)
-		if err != nil {
-			return err
+		if status, err := d.Status(ctx); err == nil {
+			r.progress.Verified = status.Verified
 		}
-		r.progress.Verified, r.nextRead = status.Verified, now.Add(time.Minute)
+		r.nextRead = now.Add(time.Minute)
 	}
-	return nil
 }
 
 func (r *run) note(b *Batch) {
