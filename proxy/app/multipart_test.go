@@ -102,13 +102,15 @@ func TestMultipartRefusals(t *testing.T) {
 	unknown, _ := form([3]string{`name="a"`, "", "{{ cred_nobody }}"})
 	escape, _ := form([3]string{`name="a"`, "", "%2{{ cred_main }}"})
 	long, _ := form([3]string{`name="a"`, "", strings.Repeat("{{ cred_main }}", 40)})
-	many, _ := form([3]string{`name="a"`, "Content-Type: application/octet-stream\r\n", strings.Repeat("x", 900)})
+	near, _ := form([3]string{`name="a"`, "", "{{ cred_main }}" + strings.Repeat("x", 850)})
+	many, _ := form([3]string{`name="a"`, "Content-Type: application/octet-stream\r\n", strings.Repeat("x", 1000)})
 	for _, tt := range []struct {
 		name, body, contentType string
 		status                  int
 		code                    string
 	}{
 		{"whole", whole, contentType, 200, ""},
+		{"near the limit, with a short boundary", near, contentType, 200, ""},
 		{"unknown", unknown, contentType, 404, "credential_not_allowed"},
 		{"after the beginning of an escape", escape, contentType, 400, "invalid_parameter"},
 		{"too long with values", long, contentType, 413, "payload_too_large"},

@@ -118,9 +118,12 @@ func (h *heldBody) read(body io.Reader) error {
 	}
 }
 
+// framing is by how many bytes a reframed body may exceed the largest one. The caller's boundary may be shorter than ours.
+const framing = 64 << 10
+
 // Write appends to the text.
 func (h *heldBody) Write(b []byte) (int, error) {
-	if int64(len(h.text)+len(b)) > h.of.maxBytes {
+	if int64(len(h.text)+len(b)) > h.of.maxBytes+framing {
 		return 0, tooLarge(h.of.maxBytes)
 	}
 	for cap(h.text)-len(h.text) < len(b) {
@@ -132,12 +135,12 @@ func (h *heldBody) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// grow doubles the capacity for the text, up to one byte more than the largest body. It counts the memory before it
+// grow doubles the capacity for the text, up to one byte more than the largest body with its framing. It counts the memory before it
 // allocates.
 func (h *heldBody) grow() error {
 	const least = 64 << 10
 	had := int64(cap(h.text))
-	size := min(max(2*had, least), h.of.maxBytes+1)
+	size := min(max(2*had, least), h.of.maxBytes+framing+1)
 	if full, ok := h.of.taken.take(size, h.shares...); !ok {
 		switch full {
 		case ofEndpoint:
@@ -171,15 +174,16 @@ func (h *heldBody) release() {
 
 // filledBody is a held body whose placeholders are replaced with values.
 type filledBody struct {
-	text   []byte
-	values *template.Body
-	length int64
+	text    []byte
+	values  *template.Body
+	length  int64
+	framing int64 // by how much reframing made it longer
 }
 
 // fill returns the body with values inserted.
 func (h *heldBody) fill(values map[string][]byte) *filledBody {
 	b := template.NewBody(h.parts, values)
-	return &filledBody{text: h.text, values: b, length: h.survey.Size(b)}
+	return &filledBody{text: h.text, values: b, length: h.survey.Size(b), framing: int64(len(h.text)) - h.received}
 }
 
 // open returns the body from its beginning. It can be opened again for another try.

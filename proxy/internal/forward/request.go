@@ -41,7 +41,7 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	out := outgoing{target: t, final: final, header: d.header}
 	if d.body != nil {
 		out.body = d.body.fill(values)
-		if out.body.length > maxBody {
+		if out.body.length-out.body.framing > maxBody {
 			return outgoing{}, tooLarge(maxBody)
 		}
 	}
