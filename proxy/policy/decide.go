@@ -155,18 +155,6 @@ func (s *Scope) WantsKey(origin string) bool {
 	})
 }
 
-// AllowsOrigin reports whether any endpoint of the project and environment allows the origin.
-func (s *Scope) AllowsOrigin(origin string) bool {
-	return s != nil && origin != "" && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
-}
-
-// AllowsPreflight reports whether any endpoint of the project and environment allows the origin for the destination.
-func (s *Scope) AllowsPreflight(origin, url, scheme string, port uint16) bool {
-	return s != nil && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool {
-		return e.allowsOrigin(origin) && e.allowsPort(scheme, port) && e.AllowsURL(url)
-	})
-}
-
 // String describes the fault for the authors of the manifests.
 func (f Fault) String() string {
 	return [...]string{

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,28 +170,23 @@ func TestOriginIndex(t *testing.T) {
 	for range 200 {
 		var endpoints []*policy.Endpoint
 		for i := range random.IntN(4) {
-			endpoints = append(endpoints, &policy.Endpoint{Name: string(rune('a' + i)), Origins: some(rules), Destinations: some(destinations)})
+			endpoints = append(endpoints, &policy.Endpoint{Name: string(rune('a' + i)), Project: "p", Environment: "e", Origins: some(rules), Destinations: some(destinations)})
 		}
 		all, err := policy.NewSnapshot(endpoints, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, origin := range origins {
-			want := false
-			for _, e := range endpoints {
-				one := &policy.Scope{Endpoints: []*policy.Endpoint{e}}
-				want = want || one.AllowsOrigin(origin)
-			}
-			if got := all.AllowsOrigin(origin); got != want {
+			walked, found := all.Allowing(origin, "p", "e"), all.Allowing(origin, "", "")
+			want := slices.Collect(walked)
+			got := slices.Collect(found)
+			slices.SortFunc(got, func(a, b *policy.Endpoint) int { return strings.Compare(a.Name, b.Name) })
+			if !slices.Equal(slices.Compact(got), want) {
 				t.Fatalf("%q: %v, want %v", origin, got, want)
 			}
 			for _, url := range urls {
-				want := false
-				for _, e := range endpoints {
-					one := &policy.Scope{Endpoints: []*policy.Endpoint{e}}
-					want = want || one.AllowsOrigin(origin) && e.AllowsURL(url)
-				}
-				if got := all.AllowsPreflight(origin, url, "https", 443); got != want {
+				want := slices.ContainsFunc(want, func(e *policy.Endpoint) bool { return e.AllowsURL(url) })
+				if got := policy.AllowTarget(found, url, "https", 443); got != want {
 					t.Fatalf("%q to %q: %v, want %v", origin, url, got, want)
 				}
 			}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 )
@@ -57,19 +58,27 @@ func (s *Snapshot) Endpoints() []*Endpoint { return s.endpoints }
 // Credentials returns how many credentials there are.
 func (s *Snapshot) Credentials() int { return len(s.credentials) }
 
-// AllowsOrigin reports whether any endpoint of any project allows the origin.
-func (s *Snapshot) AllowsOrigin(origin string) bool {
-	for range s.origins.endpoints(origin) {
-		return true
+// Allowing returns the endpoints of the project and environment that allow the origin, none for "". With project "" they are
+// those of all projects, and one may come more than once.
+func (s *Snapshot) Allowing(origin, project, environment string) iter.Seq[*Endpoint] {
+	if project == "" {
+		return s.origins.endpoints(origin)
 	}
-	return false
+	return func(yield func(*Endpoint) bool) {
+		if scope := s.Scope(project, environment); scope != nil && origin != "" {
+			for _, e := range scope.Endpoints {
+				if e.allowsOrigin(origin) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// AllowsPreflight reports whether any endpoint of any project allows the origin for the destination. A preflight seldom
-// names a project. The request that follows it is checked in full.
-func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
+// AllowTarget reports whether any of the endpoints allows a target: its scheme, port and URL as sent.
+func AllowTarget(endpoints iter.Seq[*Endpoint], url, scheme string, port uint16) bool {
 	tried := map[string]bool{} // many endpoints share the same rules
-	for e := range s.origins.endpoints(origin) {
+	for e := range endpoints {
 		if !e.allowsPort(scheme, port) {
 			continue
 		}

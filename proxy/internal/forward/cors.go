@@ -27,28 +27,14 @@ func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapsh
 	return nil
 }
 
-// pages decides which origins may call. That is a [policy.Snapshot], or the [policy.Scope] of the project that a request
-// names.
-type pages interface {
-	AllowsOrigin(origin string) bool
-	AllowsPreflight(origin, url, scheme string, port uint16) bool
-}
-
-func pagesOf(snapshot *policy.Snapshot, in incoming) pages {
-	if in.project == "" {
-		return snapshot
-	}
-	return snapshot.Scope(in.project, in.environment)
-}
-
 // grant writes the headers that grant a preflight, or returns the refusal. Any endpoint that allows the origin for the
 // destination grants it. If the path names a project, it must be an endpoint of that.
 func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incoming) error {
-	allowed := pagesOf(snapshot, in)
-	if !allowed.AllowsOrigin(in.origin) {
+	if corsOrigin(snapshot, in) == "" {
 		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", in.origin))
 	}
-	if !allowed.AllowsPreflight(in.origin, in.target.AsSent(), in.target.Scheme, in.target.Port) {
+	endpoints := snapshot.Allowing(in.origin, in.project, in.environment)
+	if !policy.AllowTarget(endpoints, in.target.AsSent(), in.target.Scheme, in.target.Port) {
 		return denied("The target %s is not among the destinations that are allowed for the origin %s.", shorten(in.target.AsSent()), in.origin)
 	}
 	methods, headers := r.Header["Access-Control-Request-Method"], strings.Join(r.Header["Access-Control-Request-Headers"], ",")
@@ -74,10 +60,10 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incomin
 // must allow the origin. If the request names no project, any endpoint is enough. An unknown project gives the same
 // result as one that does not allow the origin, so that a page cannot learn which projects exist.
 func corsOrigin(snapshot *policy.Snapshot, in incoming) string {
-	if !pagesOf(snapshot, in).AllowsOrigin(in.origin) {
-		return ""
+	for range snapshot.Allowing(in.origin, in.project, in.environment) {
+		return in.origin
 	}
-	return in.origin
+	return ""
 }
 
 // allowOrigin lets pages of an origin read the answer. It does nothing for "".
