@@ -80,38 +80,23 @@ func parseDocument(o *Objects, file string, d document) error {
 	at := func(field string) Position { return Position{file, lineOf(&root, field)} }
 	switch k.APIVersion + " " + k.Kind {
 	case APIVersion + " Project":
-		var doc struct {
-			kind     `yaml:",inline"`
-			Metadata Metadata             `yaml:"metadata"`
-			Spec     resource.ProjectSpec `yaml:"spec"`
-			Status   yaml.Node            `yaml:"status"`
-		}
-		if err := strict(d, &doc); err != nil {
+		meta, spec, err := object[resource.ProjectSpec](d)
+		if err != nil {
 			return faultOf(file, k.Kind, err)
 		}
-		o.Projects = append(o.Projects, Project{doc.Metadata, doc.Spec, at})
+		o.Projects = append(o.Projects, Project{meta, spec, at})
 	case APIVersion + " Credential":
-		var doc struct {
-			kind     `yaml:",inline"`
-			Metadata Metadata                `yaml:"metadata"`
-			Spec     resource.CredentialSpec `yaml:"spec"`
-			Status   yaml.Node               `yaml:"status"`
-		}
-		if err := strict(d, &doc); err != nil {
+		meta, spec, err := object[resource.CredentialSpec](d)
+		if err != nil {
 			return faultOf(file, k.Kind, err)
 		}
-		o.Credentials = append(o.Credentials, Credential{doc.Metadata, doc.Spec, at})
+		o.Credentials = append(o.Credentials, Credential{meta, spec, at})
 	case APIVersion + " ProxyEndpoint":
-		var doc struct {
-			kind     `yaml:",inline"`
-			Metadata Metadata                   `yaml:"metadata"`
-			Spec     resource.ProxyEndpointSpec `yaml:"spec"`
-			Status   yaml.Node                  `yaml:"status"`
-		}
-		if err := strict(d, &doc); err != nil {
+		meta, spec, err := object[resource.ProxyEndpointSpec](d)
+		if err != nil {
 			return faultOf(file, k.Kind, err)
 		}
-		o.Endpoints = append(o.Endpoints, ProxyEndpoint{doc.Metadata, doc.Spec, at})
+		o.Endpoints = append(o.Endpoints, ProxyEndpoint{meta, spec, at})
 	case "v1 Secret":
 		return parseSecret(o, file, d, at)
 	default:
@@ -119,6 +104,18 @@ func parseDocument(o *Objects, file string, d document) error {
 			"apiVersion %q, kind %q; allowed: %s Project, Credential or ProxyEndpoint, v1 Secret", k.APIVersion, k.Kind, APIVersion)}
 	}
 	return nil
+}
+
+// object reads a document of a kind with a spec.
+func object[S any](d document) (Metadata, S, error) {
+	var doc struct {
+		kind     `yaml:",inline"`
+		Metadata Metadata  `yaml:"metadata"`
+		Spec     S         `yaml:"spec"`
+		Status   yaml.Node `yaml:"status"`
+	}
+	err := strict(d, &doc)
+	return doc.Metadata, doc.Spec, err
 }
 
 func parseSecret(o *Objects, file string, d document, at func(string) Position) error {
