@@ -1,9 +1,10 @@
-// Package pgremove removes everything that a service holds about a project, in short transactions. A service supplies
-// its statements.
+// Package pgremove removes everything that a service holds about a project, in short transactions. A service names its
+// tables.
 package pgremove
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,14 +19,26 @@ const (
 	mostStatements = 20
 )
 
-// Project runs the statements in order. It repeats each, in a transaction of its own, until it removes nothing more.
-// A statement takes the project as $1 and [RowsAtOnce] as $2, and returns a row for each row that it removes
-// (RETURNING). Project returns how many rows each statement removed, even with an error. After 20 statements it
-// stops, and reports that there may be more.
-func Project(ctx context.Context, pool *pgdb.Pool, projectID string, statements ...string) (removed []int, more bool, err error) {
-	removed = make([]int, len(statements))
+// Table is a table with the column project_id. Its rows are removed in the order of the column Key.
+type Table struct{ Name, Key string }
+
+// The row count of the statement itself would be wrong on distributed tables.
+const removeFirst = `
+DELETE FROM %[1]s
+WHERE project_id = $1 AND %[2]s <= (
+    SELECT w.%[2]s
+    FROM (SELECT %[2]s FROM %[1]s WHERE project_id = $1 ORDER BY %[2]s LIMIT $2) w
+    ORDER BY w.%[2]s DESC
+    LIMIT 1)
+RETURNING 1`
+
+// Project removes the project's rows of the tables in order, [RowsAtOnce] in a transaction. It returns how many rows of each
+// table it removed, even with an error. After 20 statements it stops, and reports that there may be more.
+func Project(ctx context.Context, pool *pgdb.Pool, projectID string, tables ...Table) (removed []int, more bool, err error) {
+	removed = make([]int, len(tables))
 	left := mostStatements
-	for i, sql := range statements {
+	for i, table := range tables {
+		sql := fmt.Sprintf(removeFirst, table.Name, table.Key)
 		for done := false; !done; left-- {
 			if left == 0 {
 				return removed, true, nil

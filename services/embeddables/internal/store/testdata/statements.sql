@@ -111,33 +111,6 @@ ORDER BY u.embeddable_id, u.version_number, u.line
 ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1
 
--- name: removeDefinitions
-DELETE FROM definitions
-WHERE project_id = $1 AND definition_hash <= (
-    SELECT w.definition_hash
-    FROM (SELECT definition_hash FROM definitions WHERE project_id = $1 ORDER BY definition_hash LIMIT $2) w
-    ORDER BY w.definition_hash DESC
-    LIMIT 1)
-RETURNING 1
-
--- name: removeEmbeddables
-DELETE FROM embeddables
-WHERE project_id = $1 AND embeddable_id <= (
-    SELECT w.embeddable_id
-    FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 ORDER BY embeddable_id LIMIT $2) w
-    ORDER BY w.embeddable_id DESC
-    LIMIT 1)
-RETURNING 1
-
--- name: removeVersions
-DELETE FROM versions
-WHERE project_id = $1 AND embeddable_id <= (
-    SELECT w.embeddable_id
-    FROM (SELECT embeddable_id FROM versions WHERE project_id = $1 ORDER BY embeddable_id LIMIT $2) w
-    ORDER BY w.embeddable_id DESC
-    LIMIT 1)
-RETURNING 1
-
 -- name: versionsAscending.chunk
 SELECT version_number, saved_at
 FROM versions

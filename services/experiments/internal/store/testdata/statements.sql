@@ -111,24 +111,6 @@ FROM experiments e
 WHERE e.project_id = $1 AND e.experiment_id = ANY ($2::text[])
 ON CONFLICT (project_id, experiment_id, change) DO NOTHING
 
--- name: removeExperiments
-DELETE FROM experiments
-WHERE project_id = $1 AND experiment_id <= (
-    SELECT w.experiment_id
-    FROM (SELECT experiment_id FROM experiments WHERE project_id = $1 ORDER BY experiment_id LIMIT $2) w
-    ORDER BY w.experiment_id DESC
-    LIMIT 1)
-RETURNING 1
-
--- name: removeStatusChanges
-DELETE FROM status_changes
-WHERE project_id = $1 AND experiment_id <= (
-    SELECT w.experiment_id
-    FROM (SELECT experiment_id FROM status_changes WHERE project_id = $1 ORDER BY experiment_id LIMIT $2) w
-    ORDER BY w.experiment_id DESC
-    LIMIT 1)
-RETURNING 1
-
 -- name: statusChanges.chunk
 SELECT change, status, changed_at, recorded_at
 FROM status_changes
