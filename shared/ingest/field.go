@@ -163,23 +163,12 @@ func integer(name string, v value, least, most int64) (int64, *Fault) {
 	return n, nil
 }
 
-// Texts is a required array of texts, each under rule.
-func Texts[T any](name string, rule Rule, at func(*T) *[]string) Field[T] {
-	return Field[T]{name: name, read: readTexts(name, rule, at)}
-}
-
 // NullTexts is an array of texts, each under rule. It is nil if the field is null or absent, and empty but not nil
 // for an empty array.
 func NullTexts[T any](name string, rule Rule, at func(*T) *[]string) Field[T] {
-	return Field[T]{name: name, nullable: true, read: readTexts(name, rule, at), clear: func(record *T) { *at(record) = nil }}
-}
-
-func readTexts[T any](name string, rule Rule, at func(*T) *[]string) func(*scratch, value, *T) *Fault {
-	return func(s *scratch, v value, record *T) *Fault {
-		texts, fault := s.texts(name, v, rule)
-		if fault == nil {
-			*at(record) = texts
-		}
+	read := func(s *scratch, v value, record *T) (fault *Fault) {
+		*at(record), fault = s.texts(name, v, rule)
 		return fault
 	}
+	return Field[T]{name: name, nullable: true, read: read, clear: func(record *T) { *at(record) = nil }}
 }

@@ -38,7 +38,7 @@ func fields() []ingest.Field[note] {
 		ingest.NullText("title", ingest.AnyText(), func(n *note) **string { return &n.Title }),
 		ingest.Text("data", ingest.JSONText(), func(n *note) *string { return &n.Data }),
 		ingest.NullText("extra", ingest.JSONObjectText(), func(n *note) **string { return &n.Extra }),
-		ingest.Texts("tags", ingest.AnyText(), func(n *note) *[]string { return &n.Tags }),
+		ingest.NullTexts("tags", ingest.AnyText(), func(n *note) *[]string { return &n.Tags }),
 		ingest.NullTexts("others", ingest.Identifier(), func(n *note) *[]string { return &n.Others }),
 	}
 }
