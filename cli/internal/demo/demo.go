@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/lectern-dev/lectern/client"
 )
 
 // The size of the demo project.
@@ -22,53 +24,24 @@ const (
 // End returns the time before which everything in the demo project happened.
 func End() time.Time { return time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC) }
 
-// Entry is an entry for the ingest endpoint.
-type Entry struct {
-	EntryID      string    `json:"entry_id"`
-	GroupID      string    `json:"group_id"`
-	ProjectID    string    `json:"project_id"`
-	EmbeddableID string    `json:"embeddable_id"`
-	ContactID    string    `json:"contact_id"`
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
-	Data         string    `json:"entry_data"`
-}
-
-// Event is an event for the ingest endpoint; nil is null.
+// Event is an event for the ingest endpoint.
 type Event struct {
-	EventID          string    `json:"event_id"`
-	EntryID          string    `json:"entry_id"`
-	ContactID        string    `json:"contact_id"`
-	ProjectID        string    `json:"project_id"`
-	GroupID          string    `json:"group_id"`
-	EmbeddableID     string    `json:"embeddable_id"`
-	VersionNumber    int       `json:"embeddable_version_number"`
-	Timestamp        time.Time `json:"timestamp"`
-	PageID           string    `json:"page_id"`
-	PageKey          string    `json:"page_key"`
-	PageIndex        int       `json:"page_index"`
-	MaxPageID        string    `json:"max_page_id"`
-	MaxPageKey       string    `json:"max_page_key"`
-	MaxPageIndex     int       `json:"max_page_index"`
-	TotalPages       int       `json:"total_pages"`
-	EventType        string    `json:"event_type"`
-	ViewType         *string   `json:"view_type"`
-	CustomEventName  *string   `json:"custom_event_name"`
-	CustomEventProps *string   `json:"custom_event_props"`
-	URL              *string   `json:"url"`
+	EventID string `json:"event_id"`
+	client.Event
+	URL *string `json:"url"`
 }
 
 // WriteEntries writes all entries as NDJSON.
 func WriteEntries(w io.Writer) error {
 	return writeAll(w, func(encode func(any) error) error {
-		return visits(func(entry Entry, _ []Event) error { return encode(entry) })
+		return visits(func(entry client.Entry, _ []Event) error { return encode(entry) })
 	})
 }
 
 // WriteEvents writes all events as NDJSON, entry by entry, each entry's oldest first.
 func WriteEvents(w io.Writer) error {
 	return writeAll(w, func(encode func(any) error) error {
-		return visits(func(_ Entry, events []Event) error {
+		return visits(func(_ client.Entry, events []Event) error {
 			for _, e := range events {
 				if err := encode(e); err != nil {
 					return err

@@ -3,16 +3,9 @@ package demo
 import (
 	"io"
 	"time"
-)
 
-// Embeddable is an embeddable for the ingest endpoint.
-type Embeddable struct {
-	EmbeddableID string `json:"embeddable_id"`
-	Title        string `json:"title"`
-	GroupID      string `json:"group_id"`
-	ProjectID    string `json:"project_id"`
-	Definition   string `json:"json_string_prod"`
-}
+	"github.com/lectern-dev/lectern/client"
+)
 
 // Version is a version of an embeddable for the ingest endpoint.
 type Version struct {
@@ -24,10 +17,13 @@ type Version struct {
 }
 
 // Embeddables returns the flows of the entries, each with the definition of its latest version.
-func Embeddables() []Embeddable {
-	var all []Embeddable
+func Embeddables() []client.EmbeddableWithDefinition {
+	var all []client.EmbeddableWithDefinition
 	for _, f := range flows() {
-		all = append(all, Embeddable{f.id, f.title, f.groupID, ProjectID, f.definition(len(f.releases))})
+		all = append(all, client.EmbeddableWithDefinition{
+			Embeddable: client.Embeddable{EmbeddableID: f.id, Title: f.title, GroupID: f.groupID, ProjectID: ProjectID},
+			Definition: f.definition(len(f.releases)),
+		})
 	}
 	return all
 }

@@ -3,28 +3,14 @@ package demo
 import (
 	"io"
 	"time"
+
+	"github.com/lectern-dev/lectern/client"
 )
 
-// Experiment is an experiment for the ingest endpoint; nil is null.
+// Experiment is an experiment for the ingest endpoint.
 type Experiment struct {
-	ProjectID            string    `json:"project_id"`
-	ID                   string    `json:"id"`
-	ExperimentID         string    `json:"experimentId"`
-	FlowID               string    `json:"flowId"`
-	Name                 *string   `json:"name"`
-	Hypothesis           *string   `json:"hypothesis"`
-	ImpactMetrics        []string  `json:"impact_metrics"`
-	NoImpactMetrics      []string  `json:"no_impact_metrics"`
-	CreatedAt            time.Time `json:"created_at"`
-	UpdatedAt            time.Time `json:"updated_at"`
-	Observations         *string   `json:"observations"`
-	Outcome              *string   `json:"outcome"`
-	Attachments          *string   `json:"attachments"`
-	Variants             *string   `json:"variants"`
-	FlowIDs              []string  `json:"flow_ids"`
-	PausedShowingVariant *string   `json:"paused_showing_variant"`
-	WinnerVariant        *string   `json:"winner_variant"`
-	Status               *string   `json:"status"`
+	ProjectID string `json:"project_id"`
+	client.Experiment
 }
 
 // WriteExperiments writes all experiments as NDJSON.
@@ -35,13 +21,13 @@ func Experiments() []Experiment {
 	const solar, loan, skin = "emb_solar7kq2", "emb_loan3xw9d", "emb_skin5mh8t"
 	return []Experiment{
 		experiment("exp_first4vn", skin, -12, 19, func(e *Experiment) {
-			e.Status = new("discarded")
+			e.Status = new(client.Discarded)
 			e.Name = new("Video on the first page")
 			e.Observations = new("The video never loaded on slow connections.")
 			e.Attachments = text([]pairs{})
 		}),
 		experiment("exp_headline8rk", solar, 2, 26, func(e *Experiment) {
-			e.Status, e.WinnerVariant = new("completed"), new("variant_a")
+			e.Status, e.WinnerVariant = new(client.Completed), new("variant_a")
 			e.Name = new("A question as headline")
 			e.Hypothesis = new("A question makes more visitors begin than a statement does.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"start_rate", "completion_rate"}, []string{"estimate_eur"}
@@ -54,7 +40,7 @@ func Experiments() []Experiment {
 			e.Variants = text(pairs{{"control", variant("Statement", 1, 50)}, {"variant_a", variant("Question", 2, 50)}})
 		}),
 		experiment("exp_language2tz", loan, 18, 47, func(e *Experiment) {
-			e.Status, e.WinnerVariant = new("winner_picked"), new("variant_b")
+			e.Status, e.WinnerVariant = new(client.WinnerPicked), new("variant_b")
 			e.Name = new("English instead of German")
 			e.Hypothesis = new("Most visitors who leave on the first page do not read German.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"completion_rate"}, []string{"documents_ready", "price_eur"}
@@ -65,7 +51,7 @@ func Experiments() []Experiment {
 			})
 		}),
 		experiment("exp_progress6qm", solar, 44, 61, func(e *Experiment) {
-			e.Status, e.WinnerVariant = new("completed"), new("variant_a")
+			e.Status, e.WinnerVariant = new(client.Completed), new("variant_a")
 			e.Name = new("Show how far it is")
 			e.Hypothesis = new("Who sees the end is more likely to get there.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"completion_rate", "time_to_complete"}, []string{}
@@ -74,7 +60,7 @@ func Experiments() []Experiment {
 			e.Variants = text(pairs{{"control", variant("Without", 2, 50)}, {"variant_a", variant("With a bar", 3, 50)}})
 		}),
 		experiment("exp_budget9hc", skin, 58, 80, func(e *Experiment) {
-			e.Status, e.PausedShowingVariant = new("paused"), new("control")
+			e.Status, e.PausedShowingVariant = new(client.Paused), new("control")
 			e.Name = new("Ask for the budget later")
 			e.Hypothesis = new("Asked after the result, the budget keeps nobody from it.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"completion_rate"}, []string{"product_clicked"}
@@ -83,7 +69,7 @@ func Experiments() []Experiment {
 			e.Variants = text(pairs{{"control", variant("On the page of the routine", 3, 50)}, {"variant_a", variant("After the result", 3, 50)}})
 		}),
 		experiment("exp_twominutes5wd", solar, 77, 88, func(e *Experiment) {
-			e.Status = new("running")
+			e.Status = new(client.Running)
 			e.Name = new("Name the time it takes")
 			e.Hypothesis = new("\"Two minutes\" makes more visitors begin.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"start_rate"}, []string{"completion_rate"}
@@ -91,7 +77,7 @@ func Experiments() []Experiment {
 			e.Variants = text(pairs{{"control", variant("Without", 3, 20)}, {"variant_a", variant("With", 4, 80)}})
 		}),
 		experiment("exp_contact3yp", solar, 83, 86, func(e *Experiment) {
-			e.Status = new("running")
+			e.Status = new(client.Running)
 			e.Name = new("One page of contact for all")
 			e.Hypothesis = new("The same page in both flows is enough.")
 			e.ImpactMetrics, e.NoImpactMetrics = []string{"form_started"}, []string{}
@@ -100,7 +86,7 @@ func Experiments() []Experiment {
 		}),
 		// A new experiment, whose unknown fields are null.
 		experiment("exp_untitled7bf", skin, 89, 89, func(e *Experiment) {
-			e.Status = new("draft")
+			e.Status = new(client.Draft)
 			e.FlowIDs = nil
 		}),
 	}
@@ -110,11 +96,11 @@ func Experiments() []Experiment {
 // first. fill sets further fields.
 func experiment(id, flowID string, created, updated int, fill func(*Experiment)) Experiment {
 	first := End().AddDate(0, 0, -Days)
-	e := Experiment{
-		ProjectID: ProjectID, ID: id, ExperimentID: id, FlowID: flowID, FlowIDs: []string{flowID},
+	e := Experiment{ProjectID, client.Experiment{
+		ID: id, ExperimentID: id, FlowID: flowID, FlowIDs: []string{flowID},
 		CreatedAt: first.AddDate(0, 0, created).Add(9*time.Hour + 12*time.Minute + 31*time.Second),
 		UpdatedAt: first.AddDate(0, 0, updated).Add(16*time.Hour + 5*time.Minute + 250*time.Millisecond),
-	}
+	}}
 	fill(&e)
 	return e
 }

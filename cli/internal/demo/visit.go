@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/lectern-dev/lectern/client"
 )
 
 // seed determines all data.
@@ -17,7 +19,7 @@ const (
 )
 
 // visits generates all entries, the oldest first, and the events of each.
-func visits(each func(Entry, []Event) error) error {
+func visits(each func(client.Entry, []Event) error) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	all, custom := flows(), customEvents()
 	counts := eventCounts(rng)
@@ -101,10 +103,10 @@ func startTimes(rng *rand.Rand) []time.Time {
 }
 
 // visit generates the i-th entry, which begins at start and has exactly count events.
-func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (Entry, []Event) {
+func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (client.Entry, []Event) {
 	v := newVisitor(rng)
 	f := flowOf(rng, all)
-	entry := Entry{
+	entry := client.Entry{
 		EntryID: fmt.Sprintf("ent_%05d%s", i+1, suffix(rng)), GroupID: f.groupID, ProjectID: ProjectID,
 		EmbeddableID: f.id, ContactID: v.contactID, CreatedAt: start, UpdatedAt: start,
 	}
@@ -117,14 +119,14 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 	events := make([]Event, 0, count)
 	at, here, furthest := start, 0, 0
 	add := func(set func(*Event)) {
-		e := Event{
-			EventID: fmt.Sprintf("evt_%s_%02d", entry.EntryID[len("ent_"):], len(events)+1),
+		page, most := f.pages[here], f.pages[furthest]
+		e := Event{fmt.Sprintf("evt_%s_%02d", entry.EntryID[len("ent_"):], len(events)+1), client.Event{
 			EntryID: entry.EntryID, ContactID: entry.ContactID, ProjectID: ProjectID, GroupID: entry.GroupID,
-			EmbeddableID: f.id, VersionNumber: version, Timestamp: at,
-			PageID: f.pages[here].id, PageKey: f.pages[here].key, PageIndex: here,
-			MaxPageID: f.pages[furthest].id, MaxPageKey: f.pages[furthest].key, MaxPageIndex: furthest,
-			TotalPages: len(f.pages), URL: &url,
-		}
+			EmbeddableID: f.id, VersionNumber: new(int64(version)), Timestamp: at,
+			PageID: &page.id, PageKey: &page.key, PageIndex: new(int64(here)),
+			MaxPageID: &most.id, MaxPageKey: &most.key, MaxPageIndex: new(int64(furthest)),
+			TotalPages: new(int64(len(f.pages))),
+		}, &url}
 		set(&e)
 		events = append(events, e)
 		entry.UpdatedAt = at
