@@ -150,6 +150,8 @@ func boot(definitions ...string) (*envtest.Environment, error) {
 		ControlPlaneStopTimeout:  time.Minute,
 		Scheme:                   Scheme(),
 	}
+	// From its cache, the server would answer a list only after etcd has confirmed that the cache is current.
+	env.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
 	if _, err := env.Start(); err != nil {
 		return nil, fmt.Errorf("kubetest: start the API server: %w", err)
 	}
