@@ -360,14 +360,8 @@ func (w *world) end() {
 }
 
 // property runs random sequences, and checks that nothing is lost.
-func property(t *testing.T, checks int) {
+func property(t *testing.T) {
 	b := setup(t)
-	f := flag.Lookup("rapid.checks")
-	before := f.Value.String()
-	if err := f.Value.Set(fmt.Sprint(checks)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Value.Set(before) })
 	var worlds atomic.Int64
 	rapid.Check(t, func(rt *rapid.T) {
 		n := worlds.Add(1)
@@ -388,11 +382,20 @@ func property(t *testing.T, checks int) {
 	})
 }
 
-func TestProperty(t *testing.T) { property(t, 12) }
+func TestProperty(t *testing.T) {
+	f := flag.Lookup("rapid.checks")
+	before := f.Value.String()
+	if err := f.Value.Set("12"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(before) })
+	property(t)
+}
 
+// TestLongProperty runs a hundred sequences, or those of -rapid.checks.
 func TestLongProperty(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")
 	}
-	property(t, 400)
+	property(t)
 }
