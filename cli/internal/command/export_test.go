@@ -108,6 +108,16 @@ func TestLongFlattenedExportMemory(t *testing.T) {
 		t.Skip("exports 1,000,000 entries; set LECTERN_LONG=1")
 	}
 	const total = 1_000_000
+	texts := make([]string, 10_000)
+	for i := range texts {
+		var data strings.Builder
+		fmt.Fprintf(&data, `{"n":%d.5,"ok":true,"at":"2024-01-01T00:00:00Z"`, i)
+		for k := range 17 {
+			fmt.Fprintf(&data, `,"question_%d":"an answer %x"`, k, i*(k+7)*2654435761)
+		}
+		text, _ := json.Marshal(data.String() + "}")
+		texts[i] = string(text)
+	}
 	list := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 		from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
@@ -116,14 +126,8 @@ func TestLongFlattenedExportMemory(t *testing.T) {
 			w.Header().Set("X-Next-Cursor", strconv.Itoa(to))
 		}
 		for i := from; i < to; i++ {
-			var data strings.Builder
-			fmt.Fprintf(&data, `{"n":%d.5,"ok":true,"at":"2024-01-01T00:00:00Z"`, i)
-			for k := range 17 {
-				fmt.Fprintf(&data, `,"question_%d":"an answer %x"`, k, i*(k+7)*2654435761)
-			}
-			text, _ := json.Marshal(data.String() + "}")
 			_, _ = fmt.Fprintf(w, `{"entry_id":"e%d","group_id":"g%d","project_id":"pr_1","embeddable_id":"m%d","contact_id":"c%d","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":%s}`+"\n",
-				i, i%10, i%50, i/3, text)
+				i, i%10, i%50, i/3, texts[i%len(texts)])
 		}
 	}))
 	defer list.Close()
