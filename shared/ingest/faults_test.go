@@ -258,9 +258,6 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector has memory of its own")
-	}
 	// The store is slower than the reader, so unbounded memory would grow.
 	var peak atomic.Uint64
 	k := kind(&fakeStore{})
