@@ -1,0 +1,129 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/messages"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// messageFlags are those of commands that another program runs.
+type messageFlags struct {
+	serverFlags
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
+	Config  string `type:"path" help:"A JSON file with url, project_id and api_key; each wins over its flag." placeholder:"FILE"`
+	Catalog string `type:"path" help:"The file with the selected streams. Default: all." placeholder:"FILE"`
+	State   string `type:"path" help:"The file with the state of an earlier run." placeholder:"FILE"`
+}
+
+const streamsHelp = `up to the newest change, from the state of --state or from the beginning. The streams are entries, events, removals, embeddables, embeddable_versions, experiments and experiment_history. All columns of a removed entry are null, except entry_id, seq and `
+
+type singerCommand struct {
+	messageFlags
+	Discover bool `help:"Print the catalog."`
+}
+
+// Help describes the tap, with examples.
+func (singerCommand) Help() string {
+	return `The command is a Singer tap: it prints SCHEMA, RECORD and STATE messages for a target, ` + streamsHelp + `_sdc_deleted_at.
+
+Examples:
+
+	lectern singer --config config.json --state state.json | target-jsonl >> states.ndjson
+	tail -n 1 states.ndjson > state.json`
+}
+
+// Run prints the messages, or the catalog.
+func (f *singerCommand) Run(s *Session, c *commands) error {
+	if f.Discover {
+		return json.NewEncoder(s.Out).Encode(messages.Singer{}.Catalog())
+	}
+	return f.read(s, c, messages.Singer{})
+}
+
+type airbyteCommand struct {
+	Command string `arg:"" enum:"spec,check,discover,read" help:"One of spec, check, discover and read."`
+	messageFlags
+}
+
+// Help describes the source, with examples.
+func (airbyteCommand) Help() string {
+	return `The command is a source by the Airbyte protocol. read prints RECORD and STATE messages ` + streamsHelp + `_ab_cdc_deleted_at.
+
+Examples:
+
+	lectern airbyte discover --config config.json
+	lectern airbyte read --config config.json --catalog catalog.json --state state.json`
+}
+
+// Run prints the messages of a command.
+func (f *airbyteCommand) Run(s *Session, c *commands) error {
+	airbyte, out := messages.Airbyte{}, json.NewEncoder(s.Out)
+	switch f.Command {
+	case "spec":
+		return out.Encode(airbyte.Spec())
+	case "check":
+		reader, _, _, err := f.open(s)
+		if err == nil {
+			_, err = reader.ChangesPage(s.Context, f.Project, client.ChangeQuery{After: "now"})
+		}
+		return out.Encode(airbyte.Status(err))
+	case "discover":
+		return out.Encode(airbyte.Catalog())
+	}
+	return f.read(s, c, airbyte)
+}
+
+// read prints all records after the state.
+func (f *messageFlags) read(s *Session, c *commands, format messages.Format) error {
+	reader, catalog, state, err := f.open(s)
+	if err != nil {
+		return err
+	}
+	w, err := messages.NewWriter(s.Out, format, f.Project, catalog, state)
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = replicate.Run(s.Context, replicate.Options{
+		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Project: w.Project,
+		PageSize: 5000, Attempts: 1, Note: func(text string) { c.note(s, "%s", text) },
+	})
+	return err
+}
+
+// open reads the files that are named. It returns a client by the configuration.
+func (f *messageFlags) open(s *Session) (reader *client.Client, catalog, state gjson.Result, err error) {
+	var config gjson.Result
+	for _, file := range []struct {
+		flag, path string
+		to         *gjson.Result
+	}{{"--config", f.Config, &config}, {"--catalog", f.Catalog, &catalog}, {"--state", f.State, &state}} {
+		if file.path == "" {
+			continue
+		}
+		data, err := os.ReadFile(file.path)
+		if err == nil && !gjson.ValidBytes(data) {
+			err = errors.New("it is not JSON")
+		}
+		if err != nil {
+			return nil, catalog, state, usagef("%s: %s: %w", file.flag, file.path, err)
+		}
+		*file.to = gjson.ParseBytes(data)
+	}
+	f.URL = cmp.Or(config.Get("url").String(), f.URL)
+	f.Project = cmp.Or(config.Get("project_id").String(), f.Project)
+	if key := config.Get("api_key").String(); key != "" {
+		f.APIKey, f.APIKeyFile = key, ""
+	}
+	if f.Project == "" {
+		return nil, catalog, state, usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")
+	}
+	reader, err = f.client(patient(11), s.Err)
+	return reader, catalog, state, err
+}

@@ -1,0 +1,239 @@
+// Package messages is a copy that another program keeps. It writes a project's records as messages, and after each batch the
+// state after it. The program stores the state, and the next run gets it. Records may come twice, so the program replaces a
+// row by its keys.
+package messages
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/tidwall/gjson"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Format is the protocol of the other program: [Singer] or [Airbyte].
+type Format interface {
+	// Catalog returns the message that describes all streams.
+	Catalog() any
+
+	selected(catalog gjson.Result) []string               // the names of the streams that the user selects
+	stored(state gjson.Result) (at, streams gjson.Result) // the state of an earlier run, and the names of its streams
+	begin(s stream) any                                   // the message before the first record of a stream; nil if there is none
+	record(stream string, row any) any
+	after(s state) any // the message with the state
+	deleted() string   // the column with the time at which an entry was removed
+}
+
+type object = map[string]any
+
+// state is where a run ended.
+type state struct {
+	replicate.Position
+	ProjectID string `json:"project_id"`
+	// Streams are those that the program has up to the position.
+	Streams []string `json:"streams"`
+}
+
+// stream is a table of the project.
+type stream struct {
+	name    string
+	keys    []string // the columns that identify a row
+	record  reflect.Type
+	more    object // the schemas of columns that the API's records do not have
+	project bool   // it is not part of the feed, and written as a whole when something in the project has changed
+}
+
+var integer, text = object{"type": []string{"integer"}}, object{"type": []string{"string"}}
+
+// streams are all streams. The rows of removals say which events to remove: those of the entry with a lower seq.
+var streams = []stream{
+	{"entries", []string{"entry_id"}, reflect.TypeFor[client.Entry](), object{"seq": integer}, false},
+	{"events", []string{"event_key"}, reflect.TypeFor[client.ChangedEvent](), object{"seq": integer}, false},
+	{"removals", []string{"entry_id", "seq"}, reflect.TypeFor[client.Removal](), object{"seq": integer}, false},
+	{"embeddables", []string{"embeddable_id"}, reflect.TypeFor[client.EmbeddableWithDefinition](), nil, true},
+	{"embeddable_versions", []string{"embeddable_id", "version_number"}, reflect.TypeFor[client.EmbeddableVersionWithDefinition](), nil, true},
+	{"experiments", []string{"id"}, reflect.TypeFor[client.Experiment](), nil, true},
+	{"experiment_history", []string{"experiment_id", "change"}, reflect.TypeFor[client.ExperimentStatusChange](), object{"experiment_id": text, "change": integer}, true},
+}
+
+// schema returns the JSON schema of a stream's rows. Columns may be null, except the keys and those of our own.
+func schema(f Format, s stream) object {
+	columns := object{}
+	for _, field := range reflect.VisibleFields(s.record) {
+		if name := field.Tag.Get("json"); name != "" {
+			columns[name] = column(field.Type, slices.Contains(s.keys, name))
+		}
+	}
+	maps.Copy(columns, s.more)
+	if s.name == "entries" {
+		columns[f.deleted()] = column(reflect.TypeFor[time.Time](), false)
+	}
+	return object{"type": "object", "properties": columns}
+}
+
+func column(t reflect.Type, key bool) object {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	c, types := object{}, []string{"string", "null"}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		c["format"] = "date-time"
+	case t.Kind() == reflect.Int64:
+		types[0] = "integer"
+	case t.Kind() == reflect.Slice:
+		types[0], c["items"] = "array", text
+	}
+	if key {
+		types = types[:1]
+	}
+	c["type"] = types
+	return c
+}
+
+// Writer is a copy whose rows and positions are messages.
+type Writer struct {
+	// Project reports that one of the streams is not part of the feed.
+	Project bool
+	out     *bufio.Writer
+	format  Format
+	at      state
+}
+
+// NewWriter returns a Writer of the streams that the user's catalog selects; without a catalog, of all. It continues after
+// the state that the program stored, or begins if the state lacks one of the streams. So a stream that is added gets all of its rows.
+func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.Result) (*Writer, error) {
+	at, known := f.stored(stored)
+	if of := at.Get("project_id").String(); of != "" && of != projectID {
+		return nil, fmt.Errorf("the state is of project %s; the project is %s", of, projectID)
+	}
+	w := &Writer{out: bufio.NewWriterSize(out, 64<<10), format: f, at: state{ProjectID: projectID}}
+	w.at.Position = replicate.Position{Cursor: at.Get("cursor").String(), Seq: at.Get("seq").Int(), Project: at.Get("project").String()}
+	names := f.selected(catalog)
+	for _, s := range streams {
+		if catalog.Exists() && !slices.Contains(names, s.name) {
+			continue
+		}
+		w.Project = w.Project || s.project
+		w.at.Streams = append(w.at.Streams, s.name)
+		if !slices.ContainsFunc(known.Array(), func(name gjson.Result) bool { return name.String() == s.name }) {
+			w.at.Position = replicate.Position{}
+		}
+	}
+	if catalog.Exists() && (len(names) == 0 || len(names) != len(w.at.Streams)) {
+		return nil, fmt.Errorf("the catalog selects the streams %q; allowed: some of those that were discovered", names)
+	}
+	return w, nil
+}
+
+// Open writes the messages before the first record, and returns the position of the state.
+func (w *Writer) Open(context.Context) (replicate.Position, error) {
+	for _, s := range streams {
+		if m := w.format.begin(s); m != nil && slices.Contains(w.at.Streams, s.name) {
+			if err := w.message(m); err != nil {
+				return w.at.Position, err
+			}
+		}
+	}
+	return w.at.Position, nil
+}
+
+func (w *Writer) message(m any) error {
+	if err := jsonv2.MarshalWrite(w.out, m, jsonv2.FormatNilSliceAsNull(true), jsonv2.Deterministic(true)); err != nil {
+		return err
+	}
+	return w.out.WriteByte('\n')
+}
+
+// Limits bounds the memory of a batch.
+func (w *Writer) Limits() replicate.Limits { return replicate.Limits{Changes: 5000, Bytes: 8 << 20} }
+
+// Close has nothing to release.
+func (w *Writer) Close() error { return nil }
+
+// Apply writes the rows of a batch, and then the state.
+func (w *Writer) Apply(_ context.Context, b *replicate.Batch) error {
+	for _, c := range b.Changes {
+		if err := w.change(c); err != nil {
+			return err
+		}
+	}
+	if b.Project != nil {
+		if err := w.project(b.Project); err != nil {
+			return err
+		}
+	}
+	w.at.Position = b.Position
+	return errors.Join(w.message(w.format.after(w.at)), w.out.Flush())
+}
+
+func (w *Writer) change(c client.Change) error {
+	switch c.Type {
+	case client.EntryChanged:
+		e := c.Entry // a map, as for removals: some programs need the columns of a stream in one order
+		return write(w, "entries", struct{}{}, object{"entry_id": e.EntryID, "group_id": e.GroupID, "project_id": e.ProjectID, "embeddable_id": e.EmbeddableID,
+			"contact_id": e.ContactID, "created_at": e.CreatedAt, "updated_at": e.UpdatedAt, "entry_data": e.Data, "seq": c.Seq, w.format.deleted(): nil})
+	case client.EventAdded:
+		return write(w, "events", *c.Event, object{"seq": c.Seq})
+	}
+	// All other columns are null: what the removed entry held is overwritten.
+	entry := object{}
+	for name := range schema(w.format, streams[0])["properties"].(object) {
+		entry[name] = nil
+	}
+	entry["entry_id"], entry["seq"], entry[w.format.deleted()] = c.Removal.EntryID, c.Seq, c.Removal.RemovedAt
+	return errors.Join(write(w, "removals", *c.Removal, object{"seq": c.Seq}), write(w, "entries", struct{}{}, entry))
+}
+
+func (w *Writer) project(p *replicate.Project) error {
+	numbers := map[string]int64{}
+	for _, h := range p.History {
+		numbers[h.ExperimentID]++
+		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": numbers[h.ExperimentID]}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(writeAll(w, "experiments", replicate.Sound(p.Experiments)),
+		writeAll(w, "embeddables", p.Embeddables), writeAll(w, "embeddable_versions", p.Versions))
+}
+
+// writeAll writes the rows of a stream. Records are nil if the key may not read them.
+func writeAll[T any](w *Writer, stream string, records iter.Seq2[T, error]) error {
+	if records == nil || !slices.Contains(w.at.Streams, stream) {
+		return nil
+	}
+	for record, err := range records {
+		if err == nil {
+			err = write(w, stream, record, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row is a record with more columns.
+type row[T any] struct {
+	Record T      `json:",embed"`
+	More   object `json:",embed"`
+}
+
+// write writes a row, if its stream is one of the Writer's.
+func write[T any](w *Writer, stream string, record T, more object) error {
+	if !slices.Contains(w.at.Streams, stream) {
+		return nil
+	}
+	return w.message(w.format.record(stream, row[T]{record, more}))
+}

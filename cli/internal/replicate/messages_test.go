@@ -1,0 +1,347 @@
+package replicate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/tidwall/gjson"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/messages"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// protocol has the paths at which a program finds what it needs.
+type protocol struct {
+	messages.Format
+	streams, name, keys, schema string // of the catalog
+	stream, row, state          string // of a message
+	deleted                     string
+	// choose adds a stream to the user's catalog, selected or not.
+	choose func(catalog []any, stream row, selected bool) []any
+}
+
+var protocols = map[string]protocol{
+	"Singer": {messages.Singer{}, "streams", "tap_stream_id", "key_properties", "schema", "stream", "record", "value", "_sdc_deleted_at",
+		func(catalog []any, stream row, selected bool) []any {
+			stream["metadata"].([]any)[0].(row)["metadata"].(row)["selected"] = selected
+			return append(catalog, stream)
+		}},
+	"Airbyte": {messages.Airbyte{}, "catalog.streams", "name", "source_defined_primary_key.#.0", "json_schema", "record.stream", "record.data", "state", "_ab_cdc_deleted_at",
+		func(catalog []any, stream row, selected bool) []any {
+			if !selected {
+				return catalog
+			}
+			return append(catalog, object{"stream": stream, "sync_mode": "incremental", "destination_sync_mode": "append_dedup"})
+		}},
+}
+
+// choice is the user's catalog with some streams.
+func (p protocol) choice(t *testing.T, names ...string) gjson.Result {
+	t.Helper()
+	var catalog []any
+	for _, s := range asJSON(t, p.Catalog()).Get(p.streams).Array() {
+		catalog = p.choose(catalog, asRow(t, json.RawMessage(s.Raw)), slices.Contains(names, s.Get(p.name).String()))
+	}
+	return asJSON(t, object{"streams": catalog})
+}
+
+func asJSON(t *testing.T, v any) gjson.Result {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gjson.ParseBytes(b)
+}
+
+// compile returns a part of a JSON schema.
+func compile(t *testing.T, schema gjson.Result, part string) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema.Raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft4)
+	c.AssertFormat()
+	if err := c.AddResource("schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("schema.json" + part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// program is another program: it replaces rows by their keys, and keeps the last state.
+type program struct {
+	tables map[string]map[string]row
+	state  gjson.Result
+}
+
+// take stores a message.
+func (d *program) take(t *testing.T, p protocol, keys map[string][]gjson.Result, line gjson.Result) {
+	t.Helper()
+	switch line.Get("type").String() {
+	case "RECORD":
+		stream, values := line.Get(p.stream).String(), []string{}
+		for _, name := range keys[stream] {
+			values = append(values, line.Get(p.row).Get(name.String()).Raw)
+		}
+		if d.tables[stream] == nil {
+			d.tables[stream] = map[string]row{}
+		}
+		d.tables[stream][strings.Join(values, " ")] = line.Get(p.row).Value().(row)
+	case "STATE":
+		d.state = line.Get(p.state)
+	}
+}
+
+// smallBatches makes many states.
+type smallBatches struct{ *messages.Writer }
+
+func (smallBatches) Limits() replicate.Limits { return replicate.Limits{Changes: 15, Bytes: 64 << 10} }
+
+// run returns the messages of a run.
+func (p protocol) run(t *testing.T, s *source, catalog, state gjson.Result) (lines []gjson.Result) {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := messages.NewWriter(&out, p, project, catalog, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = replicate.Run(t.Context(), replicate.Options{
+		Client: s.client, Source: s.is(), Destination: smallBatches{w}, Project: w.Project, PageSize: 10, Attempts: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, gjson.Parse(line))
+	}
+	return lines
+}
+
+// TestMessages: a program that is cut off after any line and continues from its state has what the API has. Entries are
+// removed meanwhile, and one comes back.
+func TestMessages(t *testing.T) {
+	s := newWholeSource(t)
+	s.fill(t, 0, 30)
+	s.define(t, "emb_1", 2, "draft", 1)
+	first := map[string][]gjson.Result{}
+	for name, p := range protocols {
+		first[name] = p.run(t, s, gjson.Result{}, gjson.Result{})
+	}
+	s.fill(t, 30, 10)
+	s.MustIngest(t, "entries", entry("en_2", 500, `{"n":"changed"}`))
+	s.remove(t, "erased", "en_3", "en_31")
+	s.remove(t, "purged", "en_4")
+	s.fill(t, 4, 1) // comes back
+	s.define(t, "emb_1", 3, "paused", 2)
+	want := s.tables(t)
+	for name, p := range protocols {
+		t.Run(name, func(t *testing.T) {
+			keys, schemas := map[string][]gjson.Result{}, map[string]*jsonschema.Schema{}
+			for _, stream := range asJSON(t, p.Catalog()).Get(p.streams).Array() {
+				keys[stream.Get(p.name).String()] = stream.Get(p.keys).Array()
+				schemas[stream.Get(p.name).String()] = compile(t, stream.Get(p.schema), "")
+			}
+			// Each record has the columns of its schema, and each of a stream has them in the same order.
+			order := map[string]string{}
+			valid := func(lines []gjson.Result) {
+				for _, line := range lines {
+					if line.Get("type").String() != "RECORD" {
+						continue
+					}
+					row, stream := line.Get(p.row).Value().(row), line.Get(p.stream).String()
+					if err := schemas[stream].Validate(row); err != nil || len(row) != len(schemas[stream].Properties) {
+						t.Fatalf("%s: %v", line, err)
+					}
+					columns := line.Get(p.row + ".@keys").Raw
+					if first, ok := order[stream]; ok && columns != first {
+						t.Fatalf("%s: the columns are %s, and were %s", line, columns, first)
+					}
+					order[stream] = columns
+				}
+			}
+			valid(first[name])
+			fresh := p.run(t, s, gjson.Result{}, gjson.Result{})
+			second := map[string][]gjson.Result{} // runs by their states
+			for cut := range len(first[name]) + 1 {
+				d := program{map[string]map[string]row{}, gjson.Result{}}
+				for _, line := range first[name][:cut] {
+					d.take(t, p, keys, line)
+				}
+				if second[d.state.Raw] == nil {
+					second[d.state.Raw] = p.run(t, s, gjson.Result{}, d.state)
+					valid(second[d.state.Raw])
+				}
+				if d.state.Exists() && len(second[d.state.Raw]) >= len(fresh) {
+					t.Errorf("cut at %d: %d lines of %d, in spite of the state", cut, len(second[d.state.Raw]), len(fresh))
+				}
+				for _, line := range second[d.state.Raw] {
+					d.take(t, p, keys, line)
+				}
+				if got := d.visible(p.deleted); !reflect.DeepEqual(want, got) {
+					t.Fatalf("cut at %d: %s", cut, cmp.Diff(want, got))
+				}
+			}
+			if len(second) < 5 {
+				t.Errorf("the first run has %d states, want at least 5", len(second))
+			}
+			// A stream that is selected later, or cleared, gets all of its rows.
+			entries := p.run(t, s, p.choice(t, "entries"), gjson.Result{})
+			state := entries[len(entries)-1].Get(p.state)
+			if again := p.run(t, s, p.choice(t, "entries"), state); len(again) > 2 {
+				t.Errorf("the second run of one stream has %d lines", len(again))
+			}
+			if all := p.run(t, s, gjson.Result{}, state); len(all) != len(fresh) {
+				t.Errorf("%d lines, want %d", len(all), len(fresh))
+			}
+			for _, catalog := range []gjson.Result{p.choice(t), gjson.Parse(`{"streams":[{"tap_stream_id":"users","stream":{"name":"users"},"sync_mode":"incremental"}]}`)} {
+				if _, err := messages.NewWriter(nil, p, project, catalog, gjson.Result{}); err == nil {
+					t.Errorf("a Writer of %s", catalog)
+				}
+			}
+			if _, err := messages.NewWriter(nil, p, "pr_other", gjson.Result{}, state); err == nil {
+				t.Error("the state of another project is taken")
+			}
+		})
+	}
+	t.Run("schema", func(t *testing.T) { airbyteSchema(t, first["Airbyte"]) })
+}
+
+// airbyteSchema checks messages by the schema that Airbyte publishes.
+func airbyteSchema(t *testing.T, lines []gjson.Result) {
+	text, err := os.ReadFile("testdata/airbyte_protocol.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	message := compile(t, asJSON(t, document), "#/definitions/AirbyteMessage")
+	a := messages.Airbyte{}
+	for _, m := range []any{a.Spec(), a.Catalog(), a.Status(nil), a.Status(errors.New("refused"))} {
+		lines = append(lines, asJSON(t, m))
+	}
+	for _, line := range lines {
+		if err := message.Validate(line.Value()); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	if message.Validate(row{"type": "STATE", "state": row{"type": "OTHER"}}) == nil {
+		t.Error("the schema allows a state of another type")
+	}
+	configured := compile(t, asJSON(t, document), "#/definitions/ConfiguredAirbyteCatalog")
+	if err := configured.Validate(protocols["Airbyte"].choice(t, "entries", "events").Value()); err != nil {
+		t.Error(err)
+	}
+}
+
+// visible returns the rows that are not removed, by what a user would see of them.
+func (d *program) visible(deleted string) map[string][]row {
+	list := map[string][]row{}
+	for stream, table := range d.tables {
+		for _, r := range table {
+			switch {
+			case stream == "entries" && r[deleted] != nil:
+				for name, value := range r {
+					if value != nil && name != "entry_id" && name != "seq" && name != deleted {
+						list["kept"] = append(list["kept"], r) // erased data
+					}
+				}
+				continue
+			case stream == "events" && d.removed(r):
+				continue
+			}
+			shown := row{}
+			for name, value := range r {
+				if name != deleted {
+					shown[name] = value
+				}
+			}
+			list[stream] = append(list[stream], shown)
+		}
+	}
+	sortRows(list)
+	return list
+}
+
+// removed reports whether a removal removes an event.
+func (d *program) removed(event row) bool {
+	for _, removal := range d.tables["removals"] {
+		if removal["entry_id"] == event["entry_id"] && removal["seq"].(float64) > event["seq"].(float64) {
+			return true
+		}
+	}
+	return false
+}
+
+func sortRows(list map[string][]row) {
+	for _, rows := range list {
+		slices.SortFunc(rows, func(a, b row) int {
+			for _, key := range []string{"event_key", "entry_id", "seq", "embeddable_id", "version_number", "id", "change"} {
+				if c := strings.Compare(fmt.Sprint(a[key]), fmt.Sprint(b[key])); c != 0 {
+					return c
+				}
+			}
+			return 0
+		})
+	}
+}
+
+// tables returns what the API has, as [program.visible] does.
+func (s *source) tables(t *testing.T) map[string][]row {
+	t.Helper()
+	list := map[string][]row{}
+	records := s.records(t)
+	for _, r := range records.entries {
+		list["entries"] = append(list["entries"], r)
+	}
+	for _, r := range records.events {
+		list["events"] = append(list["events"], r)
+	}
+	add := func(stream string, record any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[stream] = append(list[stream], asRow(t, record))
+	}
+	embeddable, err := s.client.Embeddable(t.Context(), project, "emb_1")
+	add("embeddables", embeddable, err)
+	for n := range int64(3) {
+		version, err := s.client.Version(t.Context(), project, "emb_1", n+1)
+		add("embeddable_versions", version, err)
+	}
+	experiment, err := s.client.Experiment(t.Context(), project, "exp_emb_1")
+	add("experiments", experiment, err)
+	history, err := s.client.ExperimentHistory(t.Context(), project, "exp_emb_1")
+	for i, change := range history {
+		r := asRow(t, change)
+		r["experiment_id"], r["change"] = "exp_emb_1", float64(i+1)
+		add("experiment_history", r, err)
+	}
+	for page, err := range s.client.Changes(t.Context(), project, client.ChangeQuery{Types: []client.ChangeType{client.EntryRemoved}}) {
+		for _, c := range page.Changes {
+			r := asRow(t, c.Removal)
+			r["seq"] = float64(c.Seq)
+			add("removals", r, err)
+		}
+	}
+	sortRows(list)
+	return list
+}
