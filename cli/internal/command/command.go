@@ -194,6 +194,9 @@ func newParser(s *Session, c *commands) (*kong.Kong, error) {
 	for _, command := range parser.Model.Children {
 		for _, child := range command.Children {
 			child.Group = &kong.Group{Key: "commands", Title: "Commands:"}
+			if command.Name == "import" && child.Detail == "" {
+				child.Detail = linesHelp[child.Name]
+			}
 		}
 	}
 	return parser, nil

@@ -3,15 +3,17 @@ package command
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
@@ -25,12 +27,12 @@ import (
 )
 
 type importCommands struct {
-	Entries            importEntries            `cmd:"" help:"Send entries in."`
-	Events             importEvents             `cmd:"" help:"Send events in."`
-	Embeddables        importEmbeddables        `cmd:"" help:"Send embeddables in."`
-	EmbeddableVersions importEmbeddableVersions `cmd:"" help:"Send versions of embeddables in."`
-	Experiments        importExperiments        `cmd:"" help:"Send experiments in."`
-	Projects           importProjects           `cmd:"" help:"Send titles and regions of projects in."`
+	Entries            importEntries `cmd:"" help:"Send entries in."`
+	Events             importEvents  `cmd:"" help:"Send events in."`
+	Embeddables        importLines   `cmd:"" help:"Send embeddables in."`
+	EmbeddableVersions importLines   `cmd:"" help:"Send versions of embeddables in."`
+	Experiments        importLines   `cmd:"" help:"Send experiments in."`
+	Projects           importLines   `cmd:"" help:"Send titles and regions of projects in."`
 }
 
 // importFlags are those of every import.
@@ -47,16 +49,16 @@ type importFlags struct {
 	Files []string `arg:"" help:"Files to send; - is standard input."`
 }
 
-// tableFlags are those of imports that take CSV too.
+// tableFlags are those of imports that take CSV too. NDJSON refuses flags with the tag csv.
 type tableFlags struct {
 	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
 	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
-	Delimiter string   `default:"auto" help:"The separator of CSV cells: one character, tab, or auto: the one of , ; tab and | that fits the first rows." placeholder:"CHAR"`
-	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, and {#row} for the number of the row." placeholder:"FIELD=VALUE"`
-	Skip      []string `sep:"none" help:"Omit all columns with this header, or #N." placeholder:"COLUMN"`
+	Delimiter string   `csv:"" default:"auto" help:"The separator of CSV cells: one character, tab, or auto: the one of , ; tab and | that fits the first rows." placeholder:"CHAR"`
+	Set       []string `csv:"" sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, and {#row} for the number of the row." placeholder:"FIELD=VALUE"`
+	Skip      []string `csv:"" sep:"none" help:"Omit all columns with this header, or #N." placeholder:"COLUMN"`
 
-	TimeFormat string `help:"How CSV columns write times: iso, dmy, mdy, mail, unix, unix-ms, excel, or a pattern such as '%d %b %Y %H:%M'." placeholder:"FORMAT"`
-	TimeZone   string `help:"The zone of times in CSV columns that name none, such as Europe/Berlin. Default: UTC." placeholder:"ZONE"`
+	TimeFormat string `csv:"" help:"How CSV columns write times: iso, dmy, mdy, mail, unix, unix-ms, excel, or a pattern such as '%d %b %Y %H:%M'." placeholder:"FORMAT"`
+	TimeZone   string `csv:"" help:"The zone of times in CSV columns that name none, such as Europe/Berlin. Default: UTC." placeholder:"ZONE"`
 }
 
 const importHelp = `
@@ -68,8 +70,8 @@ A rejected record does not stop the others. The command prints the first ones of
 type importEntries struct {
 	importFlags
 	tableFlags
-	Keep []string `sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
-	Text []string `sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
+	Keep []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
+	Text []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
 }
 
 // Help describes how columns become fields, with examples.
@@ -89,8 +91,8 @@ Examples:
 }
 
 // Run imports.
-func (i *importEntries) Run(s *Session, c *commands) error {
-	return runTableImport(s, c, i.importFlags, i.tableFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+func (i *importEntries) Run(s *Session, c *commands, k *kong.Context) error {
+	return runTableImport(s, c, k, i.importFlags, i.tableFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
 
 type importEvents struct {
@@ -109,12 +111,12 @@ Examples:
 }
 
 // Run imports.
-func (i *importEvents) Run(s *Session, c *commands) error {
-	return runTableImport(s, c, i.importFlags, i.tableFlags, csvrow.Events(), csvrow.Options{})
+func (i *importEvents) Run(s *Session, c *commands, k *kong.Context) error {
+	return runTableImport(s, c, k, i.importFlags, i.tableFlags, csvrow.Events(), csvrow.Options{})
 }
 
 // runTableImport imports NDJSON or CSV.
-func runTableImport(s *Session, c *commands, f importFlags, table tableFlags, shape csvrow.Shape, columns csvrow.Options) error {
+func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, table tableFlags, shape csvrow.Shape, columns csvrow.Options) error {
 	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
 		return err
@@ -126,7 +128,13 @@ func runTableImport(s *Session, c *commands, f importFlags, table tableFlags, sh
 	if table.Project != "" {
 		columns.Fallback = map[string]string{"project_id": table.Project}
 	}
-	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns})
+	var csvFlags []string
+	for _, given := range k.Path {
+		if given.Flag != nil && given.Flag.Tag.Has("csv") {
+			csvFlags = append(csvFlags, "--"+given.Flag.Name)
+		}
+	}
+	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns, CSVFlags: csvFlags})
 }
 
 // runImport sends the files, which o describes.
@@ -139,7 +147,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	if o.State == "" && total >= 0 {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
-	report := reporter{notes: s.Err, quiet: c.Quiet, kinds: map[string]*rejectKind{}}
+	report := reporter{notes: s.Err, quiet: c.Quiet}
 	o.Guessed = report.guessed
 	done := func() {}
 	if f.DryRun {
@@ -174,11 +182,10 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	return report.end(s, c, f, o.Shape.Resource, result, err)
 }
 
-// target is a fingerprint of the settings that an import's state depends on.
+// target has the settings that an import's state depends on.
 func target(url string, o load.Options) string {
 	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns}) // strings and lists of them
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8])
+	return string(b)
 }
 
 // parseDelimiter returns 0 for auto.
@@ -197,13 +204,12 @@ func parseDelimiter(text string) (byte, error) {
 // openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.
 func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 	var inputs []load.Input
-	total, known, stdin := int64(0), true, 0
+	total, stdin := int64(0), 0
 	for _, name := range files {
 		if name == "-" {
 			if stdin++; stdin > 1 {
 				return nil, 0, usagef("standard input (-) can be read once")
 			}
-			known = false
 			inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(s.In), nil }})
 			continue
 		}
@@ -220,7 +226,7 @@ func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 		total += info.Size()
 		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 	}
-	if !known {
+	if stdin > 0 {
 		total = -1
 	}
 	return inputs, total, nil
@@ -270,16 +276,15 @@ type reporter struct {
 	notes io.Writer
 	quiet bool
 	dry   *ingest.Dry // of a dry run
-	kinds map[string]*rejectKind
-	order []*rejectKind
+	kinds []*rejectKind
 	other int // rejects of further kinds
 }
 
 // rejectKind counts rejects with the same code and message, apart from the values in it.
 type rejectKind struct {
-	code  string
-	count int
-	last  string // FILE:LINE
+	name, code string
+	count      int
+	last       string // FILE:LINE
 }
 
 // How many rejects of a kind, and how many kinds, are listed on standard error.
@@ -293,16 +298,15 @@ var given = regexp.MustCompile(` was given as .*|(: | is )"(\\.|[^"\\])*"|[0-9]+
 
 func (r *reporter) rejected(file string, line int, code, message string) {
 	name := code + ": " + given.ReplaceAllString(message, "")
-	kind := r.kinds[name]
-	if kind == nil {
-		if len(r.kinds) == mostKinds {
-			r.other++
-			return
-		}
-		kind = &rejectKind{code: code}
-		r.kinds[name] = kind
-		r.order = append(r.order, kind)
+	i := slices.IndexFunc(r.kinds, func(k *rejectKind) bool { return k.name == name })
+	switch {
+	case i < 0 && len(r.kinds) == mostKinds:
+		r.other++
+		return
+	case i < 0:
+		i, r.kinds = len(r.kinds), append(r.kinds, &rejectKind{name: name, code: code})
 	}
+	kind := r.kinds[i]
 	kind.count++
 	kind.last = fmt.Sprintf("%s:%d", file, line)
 	if !r.quiet && kind.count <= mostOfKind {
@@ -317,13 +321,16 @@ func (r *reporter) guessed(file string, delimiter byte) {
 }
 
 func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, result load.Result, err error) error {
+	if errors.Is(err, load.ErrCSVFlags) {
+		return usageError{err}
+	}
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
 			c.note(s, "%d %s are acknowledged. Run the command again to continue.", result.Stored+result.Existing, resource)
 		}
 		return err
 	}
-	for _, kind := range r.order {
+	for _, kind := range r.kinds {
 		if kind.count > mostOfKind {
 			c.note(s, "… %s: %d more like these, the last at %s.", kind.code, kind.count-mostOfKind, kind.last)
 		}

@@ -13,11 +13,8 @@ type Dialect struct {
 // delimiters are those that Guess tries, the likeliest first.
 var delimiters = []byte{',', ';', '\t', '|'}
 
-// guessRows is how many rows Guess reads.
-const guessRows = 100
-
-// Guess returns the dialect of a file that begins with start. If delimiter is 0, it takes the one with which most rows
-// have as many cells as the header.
+// Guess returns the dialect of a file that begins with start. If delimiter is 0, it takes the one with which most of the
+// first 100 rows have as many cells as the header.
 func Guess(start []byte, delimiter byte) Dialect {
 	d := Dialect{Delimiter: delimiter, End: lineEnd(start)}
 	if delimiter != 0 {
@@ -54,7 +51,7 @@ func lineEnd(start []byte) byte {
 // fit returns how many of the first rows have as many cells as the header, and how many the header has.
 func fit(start []byte, d Dialect) (even, width int) {
 	r := NewReader(bytes.NewReader(start), d)
-	for range guessRows {
+	for range 100 {
 		row, err := r.Next()
 		if err != nil {
 			break

@@ -3,6 +3,7 @@ package csvrow
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,6 @@ type source struct {
 	Field
 	parts []part
 	rest  bool
-	none  bool
 }
 
 // part is a piece of a template: literal text, or a column.
@@ -72,7 +72,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 		return nil, err
 	}
 	h := columns{names: header, skipped: make([]bool, len(header))}
-	if err := h.skip(o.Skip); err != nil {
+	if h.skipped, err = h.set(o.Skip, "--skip", true); err != nil {
 		return nil, err
 	}
 	templates, err := parseSets(shape, h, o.Set)
@@ -98,11 +98,11 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			taken[i] = true
 		}
 	}
-	kept, err := h.set(o.Keep, "--keep")
+	kept, err := h.set(o.Keep, "--keep", false)
 	if err != nil {
 		return nil, err
 	}
-	texts, err := h.set(o.Text, "--text")
+	texts, err := h.set(o.Text, "--text", false)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,9 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			}
 		}
 		switch {
-		case s.parts != nil:
+		case s.parts != nil, f.Nullable:
 		case f.Name == shape.Rest:
 			s.rest = true
-		case f.Nullable:
-			s.none = true
 		case f.Default != "": // the loop reports the default field itself if that is missing
 		default:
 			faults = append(faults, fmt.Errorf("nothing gives %s: add --set %s=VALUE, or --set %s='{COLUMN}'", f.Name, f.Name, f.Name))
@@ -159,27 +157,6 @@ type columns struct {
 
 func (h columns) twice(a, b int) error {
 	return fmt.Errorf("the header names %q twice, in columns %d and %d: leave one out with --skip '#%d', or use it as {#%d} in --set", h.names[a], a+1, b+1, b+1, b+1)
-}
-
-// skip marks the columns to drop.
-func (h columns) skip(names []string) error {
-	for _, name := range names {
-		found := false
-		for i, header := range h.names {
-			if header == name {
-				h.skipped[i], found = true, true
-			}
-		}
-		if found {
-			continue
-		}
-		i, err := h.index(name)
-		if err != nil {
-			return fmt.Errorf("--skip: %w", err)
-		}
-		h.skipped[i] = true
-	}
-	return nil
 }
 
 // index finds a column by its header or by "#N". Of several columns with the name, all but one must be skipped.
@@ -228,16 +205,24 @@ func (h columns) named(i int) string {
 	return h.names[i]
 }
 
-func (h columns) set(names []string, flag string) (map[int]bool, error) {
-	set := map[int]bool{}
+// set marks the columns that a flag names: one for a name, or all with that header.
+func (h columns) set(names []string, flag string, all bool) ([]bool, error) {
+	marks := make([]bool, len(h.names))
 	for _, name := range names {
+		found := all && slices.Contains(h.names, name)
+		for i, header := range h.names {
+			marks[i] = marks[i] || found && header == name
+		}
+		if found {
+			continue
+		}
 		i, err := h.index(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		set[i] = true
+		marks[i] = true
 	}
-	return set, nil
+	return marks, nil
 }
 
 func parseSets(shape Shape, h columns, sets []string) (map[string][]part, error) {
@@ -270,45 +255,31 @@ func (s Shape) names() string {
 	return strings.Join(names, ", ")
 }
 
+// pieces matches the pieces of a template: a brace that is written twice, a column, a single brace, or text.
+var pieces = regexp.MustCompile(`(?s)\{\{|\}\}|\{[^}]*\}|[{}]|[^{}]+`)
+
 func parseTemplate(h columns, template string) ([]part, error) {
 	parts := []part{}
-	var text []byte
-	for i := 0; i < len(template); i++ {
-		c := template[i]
-		if (c == '{' || c == '}') && i+1 < len(template) && template[i+1] == c {
-			text = append(text, c)
-			i++
-			continue
-		}
-		switch c {
-		case '{':
-			end := strings.IndexByte(template[i:], '}')
-			if end < 0 {
-				return nil, errors.New("a { without its }; write {{ for a brace")
-			}
-			name := template[i+1 : i+end]
-			if len(text) > 0 {
-				parts = append(parts, part{text: string(text), column: noColumn})
-				text = nil
-			}
-			if name == "#row" && !slices.Contains(h.names, name) {
-				parts = append(parts, part{column: rowNumber})
-			} else {
-				index, err := h.index(name)
-				if err != nil {
-					return nil, err
-				}
-				parts = append(parts, part{column: index, name: h.called(index)})
-			}
-			i += end
-		case '}':
+	for _, piece := range pieces.FindAllString(template, -1) {
+		name := strings.Trim(piece, "{}")
+		switch {
+		case piece == "{":
+			return nil, errors.New("a { without its }; write {{ for a brace")
+		case piece == "}":
 			return nil, errors.New("a } without its {; write }} for a brace")
+		case piece == "{{", piece == "}}":
+			parts = append(parts, part{text: piece[:1], column: noColumn})
+		case piece[0] != '{':
+			parts = append(parts, part{text: piece, column: noColumn})
+		case name == "#row" && !slices.Contains(h.names, name):
+			parts = append(parts, part{column: rowNumber})
 		default:
-			text = append(text, c)
+			index, err := h.index(name)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part{column: index, name: h.called(index)})
 		}
-	}
-	if len(text) > 0 || len(parts) == 0 {
-		parts = append(parts, part{text: string(text), column: noColumn})
 	}
 	return parts, nil
 }

@@ -2,6 +2,7 @@ package csvrow
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,19 +21,14 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, '"')
-		dst = append(dst, s.Name...)
-		dst = append(dst, `":`...)
-		switch {
-		case s.none:
-			dst = append(dst, "null"...)
-		case s.rest:
+		dst = append(append(append(dst, '"'), s.Name...), `":`...)
+		if s.rest {
 			dst = wire.AppendText(dst, m.appendRest(nil, cells))
-		default:
-			var err error
-			if dst, err = s.append(dst, cells, number, m.times); err != nil {
-				return nil, err
-			}
+			continue
+		}
+		var err error
+		if dst, err = s.append(dst, cells, number, m.times); err != nil {
+			return nil, err
 		}
 	}
 	return append(dst, '}'), nil
@@ -97,31 +93,10 @@ func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 	return append(dst, '}')
 }
 
-// isNumber reports whether s is an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In
-// a table, "1e5" may be a code, and "007" is one.
+// numberForm matches an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In a table, "1e5"
+// may be a code, and "007" is one.
+var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
 func isNumber(s string) bool {
-	digits := func() int {
-		n := 0
-		for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-			n++
-		}
-		return n
-	}
-	if s != "" && s[0] == '-' {
-		s = s[1:]
-	}
-	n := digits()
-	if n == 0 || n > 1 && s[0] == '0' {
-		return false
-	}
-	s = s[n:]
-	if s == "" {
-		return true
-	}
-	if s[0] != '.' {
-		return false
-	}
-	s = s[1:]
-	n = digits()
-	return n > 0 && n == len(s)
+	return s != "" && s[0] <= '9' && numberForm.MatchString(s)
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Guessed func(file string, delimiter byte)
 	Shape   csvrow.Shape
 	Columns csvrow.Options
+	// CSVFlags are the user's flags that only CSV takes. Run refuses NDJSON if there are any.
+	CSVFlags []string
 	// Send delivers a batch of NDJSON.
 	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
 	// Target identifies deployment, resource and mapping. Run refuses the state of another target.
@@ -87,24 +89,23 @@ type line struct {
 // Run loads all inputs. After an error the state stays, and the same call continues from there.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	l := &loader{Options: &o}
+	defer func() {
+		result.Summary = l.state.Summary
+		if l.rejects != nil {
+			err = errors.Join(err, l.rejects.Close())
+		}
+	}()
 	if err := l.begin(); err != nil {
 		return result, err
 	}
 	result.Resumed = l.state.File > 0 || l.state.Offset > 0
-	if l.rejects != nil {
-		defer func() { err = errors.Join(err, l.rejects.Close()) }()
-	}
 	for l.state.File < len(o.Inputs) {
 		if err := l.file(ctx, o.Inputs[l.state.File]); err != nil {
-			result.Summary = l.state.Summary
 			return result, err
 		}
 	}
-	result.Summary = l.state.Summary
-	if o.State != "" {
-		if err := os.Remove(o.State); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return result, err
-		}
+	if err := os.Remove(o.State); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return result, err
 	}
 	return result, nil
 }
@@ -117,13 +118,13 @@ func (l *loader) begin() error {
 	}
 	l.state = state{Target: l.Target, Files: files}
 	if !l.Restart {
-		found, ok, err := readState(l.State)
+		found, err := readState(l.State)
 		if err != nil {
 			return err
 		}
-		if ok {
+		if found.Target != "" {
 			if found.Target != l.Target || !slices.Equal(found.Files, files) {
-				return fmt.Errorf("%s %w (other files, target or columns): repeat that one, start over with --restart, or name another with --state", l.State, errOtherImport)
+				return fmt.Errorf("%s is of another import (other files, target or columns): repeat that one, start over with --restart, or name another with --state", l.State)
 			}
 			l.state = found
 		}
@@ -135,6 +136,7 @@ func (l *loader) begin() error {
 	if err != nil {
 		return err
 	}
+	l.rejects = f
 	end, err := f.Seek(0, io.SeekEnd)
 	if err == nil && end < l.state.RejectsBytes {
 		err = fmt.Errorf("%s lacks rejects of the earlier run that this one would continue: start over with --restart", l.Rejects)
@@ -146,11 +148,7 @@ func (l *loader) begin() error {
 	if err == nil {
 		_, err = f.Seek(l.state.RejectsBytes, io.SeekStart)
 	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	l.rejects = f
-	return nil
+	return err
 }
 
 // file loads the part of one file that was not loaded before.
@@ -160,7 +158,7 @@ func (l *loader) file(ctx context.Context, in Input) error {
 		return err
 	}
 	defer f.Close()
-	src, err := open(f, in.Name, l.Options)
+	src, err := open(f, in.Name, l.Options, l.state.Dialect)
 	if err != nil {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
@@ -225,7 +223,7 @@ func (l *loader) add(file string, it item) {
 func (l *loader) reject(file string, number int, raw []byte, code, message string) {
 	l.state.Rejected++
 	if l.rejects != nil {
-		l.refused = rejectionOf(file, number, raw, code, message).append(l.refused)
+		l.refused = appendRejection(l.refused, rejection{File: file, Line: number, Code: code, Message: message}, raw)
 	}
 	if l.Rejected != nil {
 		l.Rejected(file, number, code, message)

@@ -248,3 +248,24 @@ func TestReceiptMustAddUp(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedReadsTheSameDialect: what comes after the acknowledged rows cannot change how a file is read.
+func TestResumedReadsTheSameDialect(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("id;note\r")
+	for i := range 1500 {
+		fmt.Fprintf(&rows, "e%d;a,b\r", i)
+	}
+	s, state := &ingest{failAt: 2}, filepath.Join(t.TempDir(), "state.json")
+	run := func(content string) (Result, error) {
+		return Run(t.Context(), Options{Inputs: []Input{input("a.csv", content)}, Shape: csvrow.Entries(), Columns: columns(), Send: s.send, Target: "t", State: state})
+	}
+	if _, err := run(rows.String()); !errors.Is(err, errCut) {
+		t.Fatal(err)
+	}
+	s.failAt = 0
+	r, err := run(rows.String() + "last;two\nlines\r") // alone, the line feed would end the lines
+	if err != nil || r.Stored != 1501 || r.Rejected != 0 || !strings.Contains(s.stored["last"], `two\\nlines`) {
+		t.Errorf("%+v, %v: %s", r, err, s.stored["last"])
+	}
+}

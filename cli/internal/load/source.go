@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 )
@@ -55,14 +58,17 @@ func (a *account) Write(p []byte) (int, error) {
 }
 
 // at returns the position after the consumed bytes.
-func (a *account) at(line, row int) position {
-	return position{a.offset, line, row, hex.EncodeToString(a.sum.Sum(nil))}
+func (a *account) at(line, row int, d csvrow.Dialect) position {
+	return position{a.offset, line, row, hex.EncodeToString(a.sum.Sum(nil)), d}
 }
+
+// ErrCSVFlags refuses [Options.CSVFlags].
+var ErrCSVFlags = errors.New("the file is NDJSON, and these flags are for CSV alone")
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// open detects the format. If it is CSV, open also reads the header.
-func open(in io.Reader, name string, o *Options) (source, error) {
+// open detects the format. If it is CSV, open also reads the header, and guesses the dialect unless it is known.
+func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	a := account{sum: sha256.New()}
 	// Spreadsheets write a byte order mark.
@@ -77,18 +83,23 @@ func open(in io.Reader, name string, o *Options) (source, error) {
 			return nil, err
 		}
 		format = CSV
-		if trimmed := bytes.TrimLeft(start, " \t\r\n"); len(trimmed) == 0 || trimmed[0] == '{' {
+		if trimmed := bytes.TrimLeft(start, " \t\r\n"); len(trimmed) == 0 && len(o.CSVFlags) == 0 || bytes.HasPrefix(trimmed, []byte("{")) {
 			format = NDJSON
 		}
 	}
 	if format == NDJSON {
+		if len(o.CSVFlags) > 0 {
+			return nil, fmt.Errorf("%w: %s; allowed: to leave them out, or --format csv", ErrCSVFlags, strings.Join(o.CSVFlags, ", "))
+		}
 		return &lineSource{account: a, in: buffered, line: 1}, nil
 	}
 	start, err := buffered.Peek(buffered.Size())
 	if err == nil { // there is more: the last line is not whole
 		start = start[:bytes.LastIndexAny(start, "\r\n")+1]
 	}
-	dialect := csvrow.Guess(start, o.Delimiter)
+	if dialect == (csvrow.Dialect{}) {
+		dialect = csvrow.Guess(start, o.Delimiter)
+	}
 	if o.Guessed != nil && o.Delimiter == 0 && dialect.Delimiter != ',' {
 		o.Guessed(name, dialect.Delimiter)
 	}
@@ -117,7 +128,7 @@ type lineSource struct {
 	raw  []byte
 }
 
-func (s *lineSource) position() position { return s.at(s.line, 0) }
+func (s *lineSource) position() position { return s.at(s.line, 0, csvrow.Dialect{}) }
 
 func (s *lineSource) skip(to position) error {
 	_, err := io.CopyN(&s.account, s.in, to.Offset-s.offset)
@@ -166,7 +177,10 @@ type rowSource struct {
 	record  []byte
 }
 
-func (s *rowSource) position() position { return s.at(s.in.Position()) }
+func (s *rowSource) position() position {
+	line, row := s.in.Position()
+	return s.at(line, row, s.in.Dialect)
+}
 
 func (s *rowSource) skip(to position) error {
 	return s.in.Skip(&s.account, to.Offset-s.offset, to.Line, to.Row)
@@ -203,26 +217,17 @@ type rejection struct {
 	Base64 []byte `json:"record_base64,omitempty"`
 }
 
-// rejectionOf describes a rejected line with its text in the file. A line that was too long to hold has neither text nor
-// bytes.
-func rejectionOf(file string, line int, raw []byte, code, message string) rejection {
-	r := rejection{File: file, Line: line, Code: code, Message: message}
-	if raw == nil {
-		return r
-	}
+// appendRejection appends the line of a rejected one, with its text in the file. A line that was too long to hold has neither
+// text nor bytes.
+func appendRejection(dst []byte, r rejection, raw []byte) []byte {
 	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
-	if utf8.Valid(raw) {
+	switch {
+	case raw == nil:
+	case utf8.Valid(raw):
 		r.Record = new(string(raw))
-	} else {
-		r.Base64 = bytes.Clone(raw)
+	default:
+		r.Base64 = raw
 	}
-	return r
-}
-
-func (r rejection) append(dst []byte) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(r) // strings and bytes always marshal
-	return append(dst, b.Bytes()...)
+	line, _ := jsonv2.Marshal(r, jsontext.AllowInvalidUTF8(true)) // of a file's name
+	return append(append(dst, line...), '\n')
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 )
 
@@ -25,34 +26,29 @@ type state struct {
 	Summary
 }
 
-// position is a place in a file: the next byte, line and row of CSV, and the hash of the bytes before it.
+// position is a place in a file: the next byte, line and row of CSV, and the hash of the bytes before it. The dialect is that of
+// the rows before it.
 type position struct {
-	Offset int64  `json:"offset"`
-	Line   int    `json:"line"`
-	Row    int    `json:"row"`
-	SHA256 string `json:"sha256"`
+	Offset  int64          `json:"offset"`
+	Line    int            `json:"line"`
+	Row     int            `json:"row"`
+	SHA256  string         `json:"sha256"`
+	Dialect csvrow.Dialect `json:"dialect"`
 }
 
-// errOtherImport refuses the state of another import.
-var errOtherImport = errors.New("is of another import")
-
-// readState returns the state at path, and whether there is one.
-func readState(path string) (state, bool, error) {
-	var s state
-	if path == "" {
-		return s, false, nil
-	}
+// readState returns the state at path: an empty one if there is none.
+func readState(path string) (s state, err error) {
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, false, nil
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return s, nil
 	}
 	if err != nil {
-		return s, false, err
+		return s, err
 	}
 	if err := json.Unmarshal(b, &s); err != nil {
-		return s, false, fmt.Errorf("%s is damaged (%w): start over with --restart", path, err)
+		return s, fmt.Errorf("%s is damaged (%w): start over with --restart", path, err)
 	}
-	return s, true, nil
+	return s, nil
 }
 
 func (s state) write(path string) error {
