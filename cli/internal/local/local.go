@@ -259,7 +259,7 @@ func removeIfThere(path string) error {
 func writeEnv(path string, variables [][2]string) error {
 	var b strings.Builder
 	for _, v := range variables {
-		fmt.Fprintf(&b, "%s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
+		fmt.Fprintf(&b, "export %s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
 	}
 	return durable.WriteFile(path, []byte(b.String()), 0o600)
 }
