@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -134,22 +136,33 @@ func (p protocol) run(t *testing.T, s *source, catalog, state gjson.Result) (lin
 	return lines
 }
 
-// TestMessages: a program that is cut off after any line and continues from its state has what the API has. Entries are
-// removed meanwhile, and one comes back.
-func TestMessages(t *testing.T) {
-	s := newWholeSource(t)
+// begin stores records of all streams but one.
+func (s *source) begin(t *testing.T) {
+	t.Helper()
 	s.fill(t, 0, 30)
 	s.define(t, "emb_1", 2, "draft", 1)
-	first := map[string][]gjson.Result{}
-	for name, p := range protocols {
-		first[name] = p.run(t, s, gjson.Result{}, gjson.Result{})
-	}
+}
+
+// change adds, changes and removes records, of which one comes back.
+func (s *source) change(t *testing.T) {
+	t.Helper()
 	s.fill(t, 30, 10)
 	s.MustIngest(t, "entries", entry("en_2", 500, `{"n":"changed"}`))
 	s.remove(t, "erased", "en_3", "en_31")
 	s.remove(t, "purged", "en_4")
-	s.fill(t, 4, 1) // comes back
+	s.fill(t, 4, 1)
 	s.define(t, "emb_1", 3, "paused", 2)
+}
+
+// TestMessages: a program that is cut off after any line and continues from its state has what the API has.
+func TestMessages(t *testing.T) {
+	s := newWholeSource(t)
+	s.begin(t)
+	first := map[string][]gjson.Result{}
+	for name, p := range protocols {
+		first[name] = p.run(t, s, gjson.Result{}, gjson.Result{})
+	}
+	s.change(t)
 	want := s.tables(t)
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -210,6 +223,14 @@ func TestMessages(t *testing.T) {
 			if all := p.run(t, s, gjson.Result{}, state); len(all) != len(fresh) {
 				t.Errorf("%d lines, want %d", len(all), len(fresh))
 			}
+			if name == "Airbyte" { // which passes a list, in which the state of a cleared stream is null
+				list := gjson.Parse("[" + state.Raw + "]")
+				cleared := gjson.Parse(strings.Replace(list.Raw, `{"copied":true}`, "null", 1))
+				kept, all := p.run(t, s, p.choice(t, "entries"), list), p.run(t, s, p.choice(t, "entries"), cleared)
+				if len(kept) > 2 || len(all) != len(entries) {
+					t.Errorf("%d lines after a list, %d after a cleared stream", len(kept), len(all))
+				}
+			}
 			for _, catalog := range []gjson.Result{p.choice(t), gjson.Parse(`{"streams":[{"tap_stream_id":"users","stream":{"name":"users"},"sync_mode":"incremental"}]}`)} {
 				if _, err := messages.NewWriter(nil, p, project, catalog, gjson.Result{}); err == nil {
 					t.Errorf("a Writer of %s", catalog)
@@ -221,6 +242,60 @@ func TestMessages(t *testing.T) {
 		})
 	}
 	t.Run("schema", func(t *testing.T) { airbyteSchema(t, first["Airbyte"]) })
+}
+
+// TestLongAirbyteDestination: a destination on a connector kit that is not ours has what the API has, wherever it was cut off.
+func TestLongAirbyteDestination(t *testing.T) {
+	folder := cached(t, "faros-airbyte-cdk-0.23.19", func(folder string) *exec.Cmd {
+		return exec.Command("npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund",
+			"faros-airbyte-cdk@0.23.19", "faros-js-client@0.5.6", "commander@11.1.0", "lodash@4.18.1")
+	})
+	p, s := protocols["Airbyte"], newWholeSource(t)
+	s.begin(t)
+	catalog := p.choice(t, "entries", "events", "removals", "embeddables", "embeddable_versions", "experiments", "experiment_history")
+	first := p.run(t, s, catalog, gjson.Result{})
+	s.change(t)
+	want := s.tables(t)
+	for cut := 0; cut < len(first); cut += 20 {
+		place := t.TempDir()
+		file := func(name, content string) string {
+			path := filepath.Join(place, name)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		out := filepath.Join(place, "out.json")
+		// load returns the last state that the destination has stored.
+		load := func(messages []gjson.Result) gjson.Result {
+			cmd := exec.CommandContext(t.Context(), "node", "testdata/airbyte-destination.js", "write",
+				"--config", file("config.json", asJSON(t, object{"file": out}).Raw), "--catalog", file("catalog.json", catalog.Raw))
+			cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(folder, "node_modules"))
+			var in, errs bytes.Buffer
+			for _, m := range messages {
+				in.WriteString(strings.TrimSpace(m.Raw) + "\n")
+			}
+			cmd.Stdin, cmd.Stderr = &in, &errs
+			states, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, &errs)
+			}
+			lines := strings.Split(strings.TrimSpace(string(states)), "\n")
+			return gjson.Get(lines[len(lines)-1], "state")
+		}
+		load(p.run(t, s, catalog, load(first[:cut])))
+		var d program
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &d.tables); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, d.visible(p.deleted)); diff != "" {
+			t.Fatalf("cut at %d: %s", cut, diff)
+		}
+	}
 }
 
 // airbyteSchema checks messages by the schema that Airbyte publishes.
