@@ -267,13 +267,33 @@ func TestEntry(t *testing.T) {
 		t.Helper()
 		b.until("the entry "+id, `document.querySelector(".pagehead code").innerText === `+quote(id)+` && document.querySelector("[data-events]")`)
 	}
-	b.clickText("Previous")
+	b.clickText("Older")
 	isShown(same[place+1])
-	b.clickText("Next")
+	b.press("k") // newer
 	isShown(w.EntryID)
+
+	// Entries of the same time are passed one by one.
+	const project = "pr_equal"
+	key := w.newProject(t, project, "Equal", "em_1")
+	var equal []record
+	for i := range 5 {
+		equal = append(equal, newEntry(project, "em_1", fmt.Sprint("en_", i), demoEnd, "{}"))
+	}
+	w.send(t, "entries", equal...)
+	other := newTab(t, w)
+	other.signIn(project, key, at(project, "entries"))
+	other.rows(5)
+	order := eval[[]string](other, `[...document.querySelectorAll("tr[data-entry]")].map(e => e.dataset.entry)`)
+	other.open(at(project, "entries/"+order[0]))
+	for _, id := range order[1:] {
+		other.clickText("Older")
+		other.until("the entry "+id, `document.querySelector(".pagehead code").innerText === `+quote(id)+` && document.querySelector("[data-events]")`)
+	}
+	other.until("the oldest", `document.querySelector("[rel=prev]") && !document.querySelector("[rel=next]")`)
+
 	b.clickText(entry.ContactID)
 	own := w.entryIDs(t, client.EntryQuery{ContactID: entry.ContactID})
-	b.until("the contact's time line", `document.querySelectorAll(".timeline > li").length === `+quoteInt(len(own)))
+	b.until("the contact's time line", `document.querySelector("h1").innerText === `+quote(title)+` && document.querySelectorAll(".timeline > li").length === `+quoteInt(len(own)))
 	if got, want := b.address(), at(demoProject, "contacts/"+entry.ContactID); got != want {
 		t.Errorf("the address is %s, want %s", got, want)
 	}

@@ -87,8 +87,9 @@ func TestAnswers(t *testing.T) {
 	entries = append(entries, newEntry(project, embeddable, "en_none", demoEnd, `{}`))
 	w.send(t, "entries", entries...)
 	b := newTab(t, w)
-	b.signIn(project, key, at(project, "answers"))
+	b.signIn(project, key, at(project, "embeddables?days=0"))
 	b.clickText("A short questionnaire")
+	b.press("a") // from the funnel
 	b.click("a[href*='key=colour']")
 	b.until("its answers", `document.querySelector("#distribution")?.innerText === "colour" && document.querySelector("[data-answered='40']") && !document.querySelector("[data-stale]")`)
 	if diff := cmp.Diff([]string{"red 20 50.0 %", "blue 10 25.0 %", "green 10 25.0 %"}, eval[[]string](b, `[...document.querySelectorAll(".values tbody tr")].map(e => e.innerText.replace(/\s+/g, " "))`)); diff != "" {
@@ -97,7 +98,7 @@ func TestAnswers(t *testing.T) {
 	b.shows("40 entries have an answer, 1 has none.")
 	b.click("a[href*='key=age']")
 	b.until("its numbers", `document.querySelector("[data-figure=minimum]")?.innerText === "20" && document.querySelector("[data-figure=maximum]").innerText === "59" && document.querySelector("[data-figure=median]").innerText === "39.5"`)
-	if bars := eval[int](b, `document.querySelectorAll(".chart svg .part").length`); bars != 20 {
-		t.Errorf("%d bars", bars)
+	if bars, rows := eval[int](b, `document.querySelectorAll(".chart svg .part").length`), eval[int](b, `document.querySelectorAll("details tbody tr").length`); bars != 20 || rows != 20 {
+		t.Errorf("%d bars, and %d rows in their table", bars, rows)
 	}
 }

@@ -105,12 +105,11 @@ func TestHostile(t *testing.T) {
 		{"entries of an embeddable", "entries?" + url.Values{"embeddable": {embeddable}, "contact": {"con & " + script}, "group": {script}}.Encode(), `document.querySelectorAll("tr[data-entry]").length === ` + quoteInt(len(datas))},
 		{"contact", "contacts/" + url.PathEscape("con & "+script), `document.querySelectorAll(".timeline > li").length === ` + quoteInt(len(datas))},
 		{"answers", "answers/" + url.PathEscape(embeddable), `document.querySelector("[data-answered]")`},
-		{"funnels", "funnel", `document.querySelector("main tbody tr")`},
 		{"funnel", "funnel/" + url.PathEscape(embeddable), `document.querySelector("[data-state=counted]") && document.querySelectorAll("table.funnel tbody tr").length === 7`},
 		{"embeddables", "embeddables", `document.querySelector("main tbody tr")`},
 		{"embeddable", "embeddables/" + url.PathEscape(embeddable), `document.querySelector("[data-added]")`},
-		{"definition", "embeddables/" + url.PathEscape(embeddable) + "?from=-&to=1", `document.querySelector(".line")`},
-		{"experiments", "experiments", `document.querySelector("main .rows li")`},
+		{"definition", "embeddables/" + url.PathEscape(embeddable) + "?compare=-&with=1", `document.querySelector(".line")`},
+		{"experiments", "experiments", `document.querySelector("main tbody tr")`},
 		{"experiment", "experiments/" + url.PathEscape(experiment), `document.querySelector(".history li") && document.querySelectorAll("table.variants tbody tr").length === 2`},
 		{"connect", "connect", `document.querySelector("[data-figure=remaining]")`},
 		{"an id that is none", "entries/" + url.PathEscape(script+"%zz/../"), `document.querySelector("[data-state='404']")`},
@@ -130,10 +129,10 @@ func TestHostile(t *testing.T) {
 	b.click("main tbody a[href*='entries?']")
 	b.rows(len(datas))
 	b.open(at(project, "experiments"))
-	b.click("main .rows li a")
+	b.click("main tbody a")
 	b.until("the experiment", `document.querySelector(".history li")`)
 	b.click("main .names a")
-	b.until("the embeddable", `document.querySelector("[data-added]")`)
+	b.until("the embeddable", `document.querySelector("[data-state=counted]")`)
 }
 
 // TestHostileAnswers sends the page answers that no service of the platform sends.

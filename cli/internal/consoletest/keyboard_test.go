@@ -75,10 +75,14 @@ func TestShortcuts(t *testing.T) {
 	focus("the search", `e.role === "combobox"`)
 	// The driver sends a key and its character separately, so the search may receive the slash.
 	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("solar"))
-	b.until("an embeddable is found", `document.querySelectorAll("dialog [role=option]").length >= 2 && document.querySelector("dialog").innerText.includes("What would solar save you?")`)
+	b.until("an embeddable is found", `document.querySelector("dialog [role=option]") && document.querySelector("dialog").innerText.includes("What would solar save you?")`)
 	b.press(kb.ArrowDown, kb.Enter)
-	b.until("the embeddable", `document.querySelector("[data-added]") && document.querySelector("h1").innerText === "What would solar save you?"`)
+	b.until("the embeddable", `document.querySelector("[data-state=counted]") && document.querySelector("h1").innerText === "What would solar save you?"`)
 	focus("the page", `e.id === "main"`)
+	for _, tt := range [][2]string{{"7", "funnel/" + solar + "?days=7"}, {"v", "embeddables/" + solar + "?days=7"}, {"e", "entries?embeddable=" + solar + "&days=7"}, {"j", "entries?embeddable=" + solar + "&days=7&page=2"}} {
+		b.press(tt[0])
+		b.until(tt[0]+" leads to "+tt[1], `location.href.endsWith(`+quote(at(demoProject, tt[1]))+`) && !document.querySelector("[data-stale], [data-state=loading]")`)
+	}
 
 	// Search finds experiments by title and by id, and offers an entry or a contact only if it exists.
 	entry, err := w.api.Entry(t.Context(), demoProject, w.EntryID)
@@ -87,7 +91,7 @@ func TestShortcuts(t *testing.T) {
 	}
 	b.press("/")
 	focus("the search", `e.role === "combobox"`)
-	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Funnel"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {"nothing of the kind", ""}} {
+	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Embeddable"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {"nothing of the kind", ""}} {
 		typed, want := tt[0], tt[1]
 		b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent(typed))
 		b.until("what "+typed+" finds", `document.querySelector("[data-search=done]") && document.activeElement.value === `+quote(typed)+` && (document.querySelector("[role=option] .muted")?.innerText ?? "") === `+quote(want))
@@ -95,7 +99,7 @@ func TestShortcuts(t *testing.T) {
 	b.shows("Nothing has this title or id.")
 	b.press(kb.Escape)
 
-	for key, name := range map[string]string{"e": "entries", "f": "funnels", "a": "questions", "b": "embeddables", "x": "experiments", "c": "connect", "o": "overview"} {
+	for key, name := range map[string]string{"e": "entries", "b": "embeddables", "x": "experiments", "c": "connect", "o": "overview"} {
 		v := find(w, name)
 		b.press("g", key)
 		b.until(v.name, `document.querySelector("h1")?.innerText === `+quote(v.h1)+` && (`+v.shown+`)`)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/lectern-dev/lectern/client"
@@ -96,6 +97,19 @@ func TestOverview(t *testing.T) {
 	if got := len(b.texts("[aria-labelledby=running] li")); got != running || running == 0 {
 		t.Errorf("%d running experiments, want %d", got, running)
 	}
+
+	// A day that is not over is compared with the same hours.
+	now, start := time.Date(y, m, d, 0, 30, 0, 0, location), time.Date(y, m, d-29, 0, 0, 0, 0, location)
+	before := time.Date(y, m, d-59, 0, 0, 0, 0, location)
+	earlier = 0
+	for _, at := range created {
+		if !at.Before(before) && at.Before(before.Add(now.Sub(start))) {
+			earlier++
+		}
+	}
+	b.run(b.script(fmt.Sprintf(`Date.now = () => %d`, now.UnixMilli())))
+	b.open(overview)
+	b.until("the change", `document.querySelector("[data-figure=entries] + span")?.innerText.includes(`+quote(fmt.Sprintf("%.1f %% against", 100*math.Abs(float64(total-earlier))/float64(earlier)))+`)`)
 }
 
 // TestOverviewIsLive checks that an open page wakes up with the first entry, and follows stored and removed entries. An
@@ -117,7 +131,9 @@ func TestOverviewIsLive(t *testing.T) {
 		return `document.querySelector("[data-figure=entries]")?.innerText === "` + quoteInt(n) + `" && document.querySelectorAll(".chart svg a").length === 30`
 	}
 	b.until("one entry", total(1))
+	funnel.run(page.BringToFront()) // until then, nobody sees it, and it pauses
 	funnel.until("one entry", `document.querySelector("[data-figure=entries]")?.innerText === "1"`)
+	b.run(page.BringToFront())
 	b.until("it is live", `document.querySelector("[data-live=live]")`)
 	w.send(t, "entries", newEntry(project, "em_live", "en_2", time.Now(), `{"name":"Grace"}`),
 		newEntry(project, "em_live", "en_far", time.Date(9999, 12, 31, 23, 30, 0, 0, time.UTC), `{"name":"Far"}`))
@@ -135,8 +151,22 @@ func TestOverviewIsLive(t *testing.T) {
 	b.breaks()
 	b.until("two entries", total(2)+` && document.querySelector("[data-live=live]")`)
 
+	// A tab that nobody sees pauses, and catches up when it is seen.
+	see := func(hidden bool) {
+		t.Helper()
+		eval[bool](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }) && document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	}
+	see(true)
+	b.until("it pauses", `document.querySelector("[data-live=connecting]")`)
+	w.send(t, "entries", newEntry(project, "em_live", "en_hidden", time.Now(), "{}"))
+	if eval[bool](b, total(3)) {
+		t.Error("a hidden tab follows changes")
+	}
+	see(false)
+	b.until("three entries", total(3)+` && document.querySelector("[data-live=live]")`)
+
 	// Nor does one of a year that is possible stretch the chart.
 	w.send(t, "entries", newEntry(project, "em_live", "en_2099", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), "{}"))
 	b.clickText("All time")
-	b.until("all four", `document.querySelector("[data-figure=entries]")?.innerText === "4" && document.querySelectorAll(".chart svg a").length < 5`)
+	b.until("all five", `document.querySelector("[data-figure=entries]")?.innerText === "5" && document.querySelectorAll(".chart svg a").length < 5`)
 }

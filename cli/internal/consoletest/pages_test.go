@@ -48,6 +48,7 @@ func TestVersions(t *testing.T) {
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "embeddables"))
 	b.clickText("A short questionnaire")
+	b.clickText("Versions")
 	changes := func() []string { return trimmed(b.texts(".line.added .text, .line.removed .text")) }
 	b.until("the last two versions", `document.querySelector("[data-added='1'][data-removed='2']")`)
 	if diff := cmp.Diff([]string{`"n": 10000000000000000001,`, `"d": 1,`, `"n": 10000000000000000002,`}, changes()); diff != "" {
@@ -62,7 +63,7 @@ func TestVersions(t *testing.T) {
 	if diff := cmp.Diff([]string{`"b"`, `"b",`, `"c"`, `"title": "One",`, `"title": "Two",`}, changes()); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := b.address(), at(project, "embeddables/"+embeddable+"?from=1&to=2"); got != want {
+	if got, want := b.address(), at(project, "embeddables/"+embeddable+"?compare=1&with=2"); got != want {
 		t.Errorf("the address is %s, want %s", got, want)
 	}
 	before := len(b.texts(".line"))
@@ -70,7 +71,7 @@ func TestVersions(t *testing.T) {
 	b.until("the lines that are the same", `document.querySelectorAll(".line").length > `+quoteInt(before))
 	b.run(chromedp.Reload())
 	b.until("the same comparison", `document.querySelector("[data-added='3'][data-removed='2']")`)
-	b.open(at(project, "embeddables/"+embeddable+"?from=1&to=77"))
+	b.open(at(project, "embeddables/"+embeddable+"?compare=1&with=77"))
 	b.breaks() // no fault, but the browser logs the 404
 	b.state("404")
 	b.breaks()
@@ -106,9 +107,10 @@ func TestExperiments(t *testing.T) {
 
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "experiments"))
-	b.until("both", `document.querySelectorAll("main .rows li").length === 2`)
+	b.until("both", `document.querySelectorAll("main tbody tr").length === 2`)
+	b.shows("Second won: It was.")
 	b.clickText("Draft 1")
-	b.until("one", `document.querySelectorAll("main .rows li").length === 1`)
+	b.until("one", `document.querySelectorAll("main tbody tr").length === 1`)
 	if got, want := b.address(), at(project, "experiments?status=draft"); got != want {
 		t.Errorf("the address is %s, want %s", got, want)
 	}
@@ -121,19 +123,17 @@ func TestExperiments(t *testing.T) {
 	for _, line := range b.texts(".history li") {
 		history = append(history, strings.Join(strings.Fields(line), " "))
 	}
-	want := []string{"Draft 1 Sept 2026, 10:00 for 1 d", "Running 2 Sept 2026, 10:00 for 3 d 1 h", "Winner picked 5 Sept 2026, 11:30 until now"}
+	want := []string{"Draft 1 Sept 2026, 10:00 for 1 d", "Running 2 Sept 2026, 10:00 for 3 d 1 h", "Winner picked since 5 Sept 2026, 11:30"}
 	if diff := cmp.Diff(want, history); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"b Winner", "a"}, trimmed(b.texts("table.variants tbody th"))); diff != "" {
+	if diff := cmp.Diff([]string{"Second b Winner", "First a"}, trimmed(b.texts("table.variants tbody th"))); diff != "" {
 		t.Error(diff)
 	}
-	if winner := b.text("[data-winner]"); !strings.Contains(winner, "Second (b): It was.") {
+	if winner := b.text("[data-winner]"); !strings.Contains(winner, "Second: It was.") {
 		t.Errorf("the winner: %q", winner)
 	}
-	if to := eval[string](b, `document.querySelector("table.variants tbody a").getAttribute("href")`); to != at(project, "funnel/em_1?version=2&days=0") {
-		t.Errorf("the winner's funnel is %s", to)
-	}
+	b.until("the winner's funnel while it ran", `document.querySelector("table.variants tbody a")?.getAttribute("href") === `+quote(at(project, "funnel/em_1?version=2&from=2026-09-02&to=2026-09-05")))
 	for _, text := range []string{"Shorter is better.", "It was.", "javascript:alert(1)"} {
 		b.shows(text)
 	}

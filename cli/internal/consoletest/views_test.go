@@ -25,7 +25,6 @@ const (
 // views returns every kind of page.
 func views(w *world) []view {
 	const isEmpty, isMissing = `document.querySelector("main [data-state=empty]")`, `document.querySelector("main [data-state='404']")`
-	const embeddables = `document.querySelectorAll("main tbody tr").length === 3 && document.querySelector("main tbody td.number")`
 	contact := "unknown" // the page then says so
 	if entry, err := w.api.Entry(context.Background(), demoProject, w.EntryID); err == nil {
 		contact = entry.ContactID
@@ -35,14 +34,12 @@ func views(w *world) []view {
 			`document.querySelector("[data-figure=drop]")?.innerText.includes("%") && document.querySelector("[aria-labelledby=running] li") && document.querySelector("[aria-labelledby=latest] li")`, isEmpty},
 		{"entries", "entries", "Entries", `document.querySelectorAll("tr[data-entry]").length === 50 && document.querySelector("[data-total='10000']")`, isEmpty},
 		{"entry", "entries/" + url.PathEscape(w.EntryID), "", `document.querySelector("[data-answers]") && document.querySelector("[data-events]")`, isMissing},
-		{"contact", "contacts/" + url.PathEscape(contact), contact, `document.querySelector(".timeline li")`, isEmpty},
-		{"funnels", "funnel", "Funnel", embeddables + ` && document.querySelector("main .trend")`, isEmpty},
+		{"contact", "contacts/" + url.PathEscape(contact), "", `document.querySelector(".timeline li")`, isEmpty},
 		{"funnel", "funnel/" + solar, "What would solar save you?", `document.querySelector("[data-state=counted]")`, isEmpty},
-		{"questions", "answers", "Answers", embeddables, isEmpty},
 		{"answers", "answers/" + solar, "What would solar save you?", `document.querySelector("[data-answered]")`, isEmpty},
-		{"embeddables", "embeddables", "Embeddables", embeddables, isEmpty},
+		{"embeddables", "embeddables", "Embeddables", `document.querySelectorAll("main tbody tr").length === 3 && document.querySelector("main tbody td.number") && document.querySelector("main .trend")`, isEmpty},
 		{"embeddable", "embeddables/" + solar, "What would solar save you?", `document.querySelector("[data-added]") && document.querySelector("[aria-labelledby=versions] tbody tr")`, isMissing},
-		{"experiments", "experiments", "Experiments", `document.querySelectorAll("main .rows li").length === 8`, isEmpty},
+		{"experiments", "experiments", "Experiments", `document.querySelectorAll("main tbody tr").length === 8`, isEmpty},
 		{"experiment", "experiments/" + headline, "A question as headline", `document.querySelector("main .history li")`, isMissing},
 		{"connect", "connect", "Connect", `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest]")`, `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest='']")`},
 	}

@@ -5,6 +5,9 @@ import type { Entry } from "@lectern/client";
 /** How many answers are columns of a file at most: the most frequent ones. */
 const mostColumns = 1000;
 
+/** How long a list of texts is at most, in characters, to be written as such. */
+const longestList = 2000;
+
 /** How many answers are counted at most: those that come first. */
 const mostNames = 20_000;
 
@@ -13,7 +16,7 @@ export type Answers = ReadonlyMap<string, string>;
 
 /** answersOf returns the members of an entry_data, or null if it is not a JSON object. */
 export function answersOf(data: string): Answers | null {
-  if (!isObject(data)) return null;
+  if (!namesOf(data)) return null;
   const found = new Map<string, string>();
   // The text is valid JSON, so that only strings and the depth need care.
   let depth = 0;
@@ -59,16 +62,6 @@ export function namesOf(data: string): string[] | null {
   }
 }
 
-function isObject(data: string): boolean {
-  if (!/^\s*\{/.test(data)) return false;
-  try {
-    JSON.parse(data);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** endOfString returns the index after a JSON string that starts at an index. */
 function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); end >= 0; end = json.indexOf('"', end + 1)) {
@@ -87,6 +80,16 @@ export function text(json: string): string {
   if (isText(json)) return JSON.parse(json) as string;
   return json === "null" ? "" : json;
 }
+
+/** textsOf returns the texts of a list of nothing else, or undefined. */
+export function textsOf(json: string): string[] | undefined {
+  if (!/^\[\s*"/.test(json) || json.length > longestList) return undefined;
+  const list = JSON.parse(json) as unknown[];
+  return list.every((one): one is string => typeof one === "string") ? list : undefined;
+}
+
+/** words writes a member in one line for people, a list of texts with commas. */
+export const words = (json: string): string => textsOf(json)?.join(", ") ?? text(json);
 
 /** How deep lines of nested JSON are indented at most: the text would grow with the square of the depth. */
 const deepest = 20;
@@ -144,15 +147,25 @@ export function indented(json: string): string {
 /** How long a title is at most, in characters. */
 const longestTitle = 80;
 
-/** titleOf returns a title for an entry: the visitor's name or address, or else the first answers. "" without any. */
-export function titleOf({ entry_data }: Pick<Entry, "entry_data">): string {
-  const answers = answersOf(entry_data);
-  if (!answers) return entry_data.slice(0, longestTitle);
-  const all = [...answers].filter(([, json]) => isText(json) && text(json).trim() !== "").map(([name, json]) => ({ name: name.toLowerCase().replace(/[^a-z]/g, ""), value: text(json) }));
+const cut = (title: string): string => (title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title);
+
+/** textAnswers are the answers of an entry that are texts. */
+const textAnswers = (answers: Answers) => [...answers].filter(([, json]) => isText(json) && text(json).trim() !== "").map(([name, json]) => ({ name: name.toLowerCase().replace(/[^a-z]/g, ""), value: text(json) }));
+
+/** nameIn returns the visitor's name or address, if the entry has one. */
+export function nameIn({ entry_data }: Pick<Entry, "entry_data">): string {
+  const all = textAnswers(answersOf(entry_data) ?? new Map<string, string>());
   const value = (...names: string[]) => all.find(({ name }) => names.includes(name))?.value;
   const name = [value("firstname", "givenname"), value("lastname", "surname", "familyname")].filter(Boolean).join(" ");
-  const title = name || value("name", "fullname", "company") || value("email", "emailaddress", "mail", "phone") || all.slice(0, 2).map((one) => one.value).join(", ") || [...answers.values()].map(text).find(Boolean) || "";
-  return title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title;
+  return cut(name || value("name", "fullname", "company") || value("email", "emailaddress", "mail", "phone") || "");
+}
+
+/** titleOf returns a title for an entry: the visitor's name or address, or else the first answers. "" without any. */
+export function titleOf(entry: Pick<Entry, "entry_data">): string {
+  const answers = answersOf(entry.entry_data);
+  if (!answers) return entry.entry_data.slice(0, longestTitle);
+  const first = textAnswers(answers).slice(0, 2).map((one) => one.value).join(", ");
+  return nameIn(entry) || cut(first || [...answers.values()].map(text).find(Boolean) || "");
 }
 
 /** Names counts in how many entries each answer is. */

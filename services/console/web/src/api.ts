@@ -106,12 +106,25 @@ export function useLoad<T>(read: (reading: Reading) => Promise<T>, inputs: reado
 /** Live is the state of the change feed. An error has ended it. */
 export type Live = "connecting" | "live" | "broken" | Error;
 
-/** useNews calls news after changes of the project, at most every two seconds, for as long as the page is shown. */
+/** useVisible reports whether the visitor sees this tab. */
+function useVisible(): boolean {
+  const [visible, setVisible] = useState(!document.hidden);
+  useEffect(() => {
+    const update = () => setVisible(!document.hidden);
+    document.addEventListener("visibilitychange", update);
+    return () => document.removeEventListener("visibilitychange", update);
+  }, []);
+  return visible;
+}
+
+/** useNews calls news after changes of the project, at most every two seconds, for as long as the page is shown. In a tab that is not seen it pauses. */
 export function useNews(project: string, news: () => void): Live {
   const [live, setLive] = useState<Live>("connecting");
+  const visible = useVisible();
   const latest = useRef(news);
   latest.current = news;
   useEffect(() => {
+    if (!visible) return setLive("connecting");
     const controller = new AbortController();
     const { signal } = controller;
     const client = connect(() => signal.aborted || setLive("broken"), Infinity);
@@ -138,7 +151,7 @@ export function useNews(project: string, news: () => void): Live {
       controller.abort();
       clearTimeout(timer);
     };
-  }, [project]);
+  }, [project, visible]);
   return live;
 }
 

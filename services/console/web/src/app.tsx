@@ -11,7 +11,7 @@ import { Entries } from "./pages/entries.tsx";
 import { EntryPage } from "./pages/entry.tsx";
 import { ExperimentPage } from "./pages/experiment.tsx";
 import { Experiments } from "./pages/experiments.tsx";
-import { Funnel, Funnels } from "./pages/funnel.tsx";
+import { Funnel } from "./pages/funnel.tsx";
 import { Overview } from "./pages/overview.tsx";
 import { SignIn } from "./pages/signin.tsx";
 import { here, type Page } from "./router.ts";
@@ -27,8 +27,8 @@ const views: Record<Page, [View | undefined, View?]> = {
   overview: [Overview],
   entries: [Entries, EntryPage],
   contacts: [undefined, ContactPage],
-  funnel: [Funnels, Funnel],
-  answers: [Embeddables, Answers],
+  funnel: [undefined, Funnel],
+  answers: [undefined, Answers],
   embeddables: [Embeddables, EmbeddablePage],
   experiments: [Experiments, ExperimentPage],
   connect: [Connect],

@@ -1,17 +1,19 @@
 // What the pages of experiments share: the statuses, and the fields with JSON in a string.
 import type { Experiment } from "@lectern/client";
 
-export type Status = NonNullable<Experiment["status"]>;
-
-/** statuses are the six statuses, in the order in which they are shown. */
-export const statuses: readonly { status: Status; name: string; tone: "good" | "busy" | "off" | "plain" }[] = [
+/** statuses are the statuses in the order in which they are shown. The last one stands for none, and for those that this version of the console does not know. */
+export const statuses = [
   { status: "running", name: "Running", tone: "good" },
   { status: "paused", name: "Paused", tone: "busy" },
-  { status: "draft", name: "Draft", tone: "off" },
   { status: "winner_picked", name: "Winner picked", tone: "plain" },
   { status: "completed", name: "Completed", tone: "plain" },
+  { status: "draft", name: "Draft", tone: "off" },
   { status: "discarded", name: "Discarded", tone: "off" },
-];
+  { status: "none", name: "No status", tone: "off" },
+] as const;
+
+/** statusOf finds a status. */
+export const statusOf = (status: string | null) => statuses.find((one) => one.status === status) ?? statuses[6];
 
 export interface Variant {
   key: string;
@@ -42,6 +44,11 @@ export function variantsOf(experiment: Experiment): Variant[] | undefined {
     key,
     fields: fields !== null && typeof fields === "object" && !Array.isArray(fields) ? Object.entries(fields).map(([name, field]): [string, string] => [name, textOf(field)]) : [["", textOf(fields)]],
   }));
+}
+
+/** nameOfWinner returns the name of the variant that won, or else its key. "" while none has. */
+export function nameOfWinner(e: Experiment): string {
+  return variantsOf(e)?.find(({ key }) => key === e.winner_variant)?.fields.find(([field]) => field === "name")?.[1] || e.winner_variant || "";
 }
 
 /** attachmentsOf reads the attachments of an experiment. It returns undefined if they are not a JSON array. */

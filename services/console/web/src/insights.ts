@@ -7,6 +7,8 @@ import { dayStarts, isDay, isoDay, startOfDay } from "./time.ts";
 
 /** How many days a named period has. 0 is all of the project's time. */
 export const periods = [7, 30, 90, 0] as const;
+/** The named period of an address that has none. */
+const standard = 30;
 
 /** Period is what the address says: a number of days, or own days. */
 export interface Period {
@@ -18,7 +20,7 @@ export interface Period {
 }
 
 /** periodIn reads the period of the address. */
-export function periodIn(query: URLSearchParams, standard: number): Period {
+function periodIn(query: URLSearchParams): Period {
   const date = (name: string) => (isDay(query.get(name) ?? "") ? (query.get(name) ?? "") : "");
   const [from, to] = [date("from"), date("to")];
   const named = query.get("days");
@@ -27,15 +29,14 @@ export function periodIn(query: URLSearchParams, standard: number): Period {
 }
 
 /** usePeriod returns the period of the address and the parts of it that a load depends on. */
-export function usePeriod(standard: number): { period: Period; inputs: readonly unknown[] } {
-  const period = periodIn(here.value.query, standard);
+export function usePeriod(): { period: Period; inputs: readonly unknown[] } {
+  const period = periodIn(here.value.query);
   return { period, inputs: [period, zone.value, period.from ? "" : isoDay(Date.now())] };
 }
 
 /** samePeriod returns the filters of an address that opens another page with the period of this one. */
-export function samePeriod(standard: number): Record<string, string> {
-  const get = (name: string) => here.value.query.get(name) ?? "";
-  return { from: get("from"), to: get("to"), days: get("days") || String(standard) };
+export function samePeriod(): Record<string, string> {
+  return Object.fromEntries(["from", "to", "days"].map((name) => [name, here.value.query.get(name) ?? ""]));
 }
 
 /** Span is a period on the clock: the first moment of it, and the first moment after it. */
@@ -84,10 +85,12 @@ export async function spanOf(client: Client, project: string, { days, from, to }
   return { from: borders[0], until: borders.at(-1), past, days };
 }
 
-/** before returns the span of the same length before a span, or undefined if it has no beginning or no end. */
+/** before returns the span of the same length before a span, or undefined if it has no beginning or no end. A day that is not over is compared with a part of a day. */
 export function before({ from, until, days }: Span): Pick<Span, "from" | "until"> | undefined {
   if (from === undefined || until === undefined) return undefined;
-  return { from: startOfDay(isoDay(from), -days), until: from };
+  const earlier = startOfDay(isoDay(from), -days);
+  const now = Date.now();
+  return { from: earlier, until: until > now ? Math.min(from, earlier + Math.max(0, now - from)) : from };
 }
 
 /** counts reads how many entries were created in each interval. Days begin in the chosen zone. */

@@ -5,16 +5,19 @@
 // An address never holds the API key.
 import { signal } from "@preact/signals";
 
-export const pages = ["overview", "entries", "funnel", "answers", "embeddables", "experiments", "connect"] as const;
-/** Page is a page of the navigation, or the page of a contact. */
-export type Page = (typeof pages)[number] | "contacts";
+export const pages = ["overview", "entries", "embeddables", "experiments", "connect"] as const;
+/** The pages of one subject that have no list, each with the page of the navigation that it belongs to. */
+const subjects = { contacts: "entries", funnel: "embeddables", answers: "embeddables" } as const;
+/** Page is a page of the navigation, or of one subject. */
+export type Page = (typeof pages)[number] | keyof typeof subjects;
+
+/** listOf returns the page of the navigation that a page belongs to. */
+export const listOf = (page: Page | undefined): Page | undefined => (page && page in subjects ? subjects[page as keyof typeof subjects] : page);
 
 /** pageNames are the names of the pages, as visitors read them. */
 export const pageNames: Record<(typeof pages)[number], string> = {
   overview: "Overview",
   entries: "Entries",
-  funnel: "Funnel",
-  answers: "Answers",
   embeddables: "Embeddables",
   experiments: "Experiments",
   connect: "Connect",
@@ -45,7 +48,7 @@ export function parse(url: Pick<URL, "pathname" | "search">): Place {
   const query = new URLSearchParams(url.search);
   const [mark, project, page = "overview", id, ...rest] = url.pathname.slice(base.length).replace(/\/$/, "").split("/");
   if (mark === "" && project === undefined) return { project: "", page: "overview", id: "", query };
-  const known = mark === "p" && project && rest.length === 0 ? ([...pages, "contacts"] as const).find((p) => p === page) : undefined;
+  const known = mark === "p" && project && rest.length === 0 ? ([...pages, "contacts", "funnel", "answers"] as const).find((p) => p === page) : undefined;
   return { project: mark === "p" ? decode(project) : "", page: known, id: decode(id), query };
 }
 

@@ -2,17 +2,17 @@
 import type { Answers as Distributed } from "@lectern/client";
 import { useLoad, useNames } from "../api.ts";
 import { type AnswerKey, created, questions, spanOf, usePeriod } from "../insights.ts";
-import { address, filtered, here } from "../router.ts";
+import { filtered, here } from "../router.ts";
 import { count, counted, percent } from "../time.ts";
 import { BarChart, Share } from "../ui/bars.tsx";
 import { FirstEntry } from "../ui/first.tsx";
-import { Figure, PageHead, Text } from "../ui/parts.tsx";
+import { Figure, PageHead, Tabs, Text } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
 import { Empty, Loaded, Reversed } from "../ui/state.tsx";
 
 /** Answers lists the questions of an embeddable, and shows the distribution of the answers to one. */
 export function Answers({ project, id }: { project: string; id: string }) {
-  const { period, inputs } = usePeriod(0);
+  const { period, inputs } = usePeriod();
   const chosen = here.value.query.get("key");
   const title = useNames(project)(id);
   const load = useLoad(
@@ -25,12 +25,10 @@ export function Answers({ project, id }: { project: string; id: string }) {
   );
   return (
     <>
-      <PageHead title={title} lead="Answers: how often each was given.">
-        <a class="button quiet" href={address(project, "funnel", id)}>Funnel</a>
-        <a class="button quiet" href={address(project, "entries", "", { embeddable: id })}>Entries</a>
-      </PageHead>
+      <PageHead title={title} lead="What visitors answered, and how many of them." />
+      <Tabs project={project} id={id} current="answers" span={load.value?.span} />
       <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <PeriodFilter period={period} standard={0} />
+        <PeriodFilter period={period} />
       </form>
       <Loaded load={load} what="the questions" rows={6}>
         {(value) =>
@@ -88,6 +86,7 @@ const number = (n: number): string => n.toLocaleString("en-GB", { maximumSignifi
 function Values({ value }: { value: Distributed }) {
   const { values, others, none, numbers, unreadable } = value;
   const answered = values.reduce((n, one) => n + one.entries, 0) + others;
+  const most = Math.max(others, ...values.map((one) => one.entries));
   return (
     <>
       <p class="muted small" data-answered={answered}>
@@ -102,7 +101,7 @@ function Values({ value }: { value: Distributed }) {
             <Figure name="A quarter is at least" id="q3" value={number(numbers.upper_quartile)} />
             <Figure name="Greatest" id="maximum" value={number(numbers.maximum)} />
           </dl>
-          {numbers.minimum < numbers.maximum && <BarChart label="How many entries have a number in each of 20 equal ranges" bars={numbers.bins.map((bin) => ({ name: `${number(bin.from)} to ${number(bin.to)}`, whole: bin.entries }))} />}
+          {numbers.minimum < numbers.maximum && <BarChart label="How many entries have a number in each of 20 equal ranges" axis="Range" bars={numbers.bins.map((bin) => ({ name: `${number(bin.from)} to ${number(bin.to)}`, whole: bin.entries }))} />}
           <h3>Most frequent</h3>
         </>
       )}
@@ -119,7 +118,7 @@ function Values({ value }: { value: Distributed }) {
           {values.map((one, i) => (
             <tr key={i}>
               <th scope="row" class="wrap"><Text>{typeof one.value === "string" ? one.value.slice(0, 300) || "(empty text)" : JSON.stringify(one.value).slice(0, 300)}</Text></th>
-              <td class="bar"><Share first={one.entries / answered} /></td>
+              <td class="bar"><Share first={one.entries / most} /></td>
               <td class="number">{count(one.entries)}</td>
               <td class="number">{percent(one.entries / answered)}</td>
             </tr>
@@ -127,7 +126,7 @@ function Values({ value }: { value: Distributed }) {
           {others > 0 && (
             <tr>
               <th scope="row" class="muted">Other answers</th>
-              <td class="bar"><Share first={0} second={others / answered} /></td>
+              <td class="bar"><Share first={0} second={others / most} /></td>
               <td class="number">{count(others)}</td>
               <td class="number">{percent(others / answered)}</td>
             </tr>

@@ -167,8 +167,12 @@ function first(project: string, now: string): string {
     entry_id: "my-first-entry", project_id: project, embeddable_id: "my-form", group_id: "my-group", contact_id: "my-visitor",
     created_at: now, updated_at: now, entry_data: JSON.stringify({ name: "Ada", answer: 42 }),
   };
+  const members = Object.entries(entry).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  // A line for each member, of which the shell makes one.
+  const lines = members.map((member, i) => shell(`${i === 0 ? "{" : ""}${member}${i + 1 < members.length ? "," : "}"}`));
   return `curl -H "X-Api-Key: $LECTERN_INGEST_API_KEY" "$LECTERN_INTERNAL_URL/internal/entries" \\
-  -H 'Content-Type: application/x-ndjson' --data-binary ${shell(JSON.stringify(entry))}
+  -H 'Content-Type: application/x-ndjson' --data-binary \\
+${lines.join("\\\n")}
 `;
 }
 

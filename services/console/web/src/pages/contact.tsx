@@ -1,6 +1,6 @@
 // Everything that one contact did, on one line of time.
 import type { Entry } from "@lectern/client";
-import { answersOf } from "../answers.ts";
+import { answersOf, nameIn } from "../answers.ts";
 import { collect, useLoad, useNames } from "../api.ts";
 import { address } from "../router.ts";
 import { count, counted, day } from "../time.ts";
@@ -10,7 +10,7 @@ import { Value } from "../ui/value.tsx";
 
 /** How many entries, and how many answers of each, are shown. */
 const mostEntries = 100;
-const mostAnswers = 8;
+const mostAnswers = 12;
 
 /** ContactPage shows the entries of a contact, the newest first. */
 export function ContactPage({ project, id }: { project: string; id: string }) {
@@ -26,7 +26,7 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
   );
   return (
     <>
-      <PageHead title={id} lead="A contact: one visitor, with all entries of this visitor on one line of time." />
+      <PageHead title={load.value?.entries.map(nameIn).find(Boolean) ?? id} lead={<>Contact <code class="wrap">{id}</code>: all entries of one visitor, the newest first.</>} />
       <Loaded load={load} what="the entries" rows={6}>
         {({ entries, more }) =>
           entries.length === 0 ? (
@@ -45,7 +45,7 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
                       <h2><a href={address(project, "entries", entry.entry_id)}><Text>{title(entry.embeddable_id)}</Text></a></h2>
                       <span class="muted"><Time at={entry.created_at} /></span>
                     </div>
-                    <Answers entry={entry} />
+                    <Answers project={project} entry={entry} />
                   </li>
                 ))}
               </ol>
@@ -63,7 +63,7 @@ function between(entries: readonly Entry[]): string {
   return first === last ? `on ${first}` : `${first} to ${last}`;
 }
 
-function Answers({ entry }: { entry: Entry }) {
+function Answers({ project, entry }: { project: string; entry: Entry }) {
   const answers = answersOf(entry.entry_data);
   if (!answers) return <Value json={entry.entry_data} />;
   if (answers.size === 0) return <p class="muted">Nothing was answered.</p>;
@@ -77,7 +77,7 @@ function Answers({ entry }: { entry: Entry }) {
           </div>
         ))}
       </dl>
-      {answers.size > mostAnswers && <p class="muted small">and {count(answers.size - mostAnswers)} more</p>}
+      {answers.size > mostAnswers && <p class="small"><a href={address(project, "entries", entry.entry_id)}>and {count(answers.size - mostAnswers)} more</a></p>}
     </>
   );
 }

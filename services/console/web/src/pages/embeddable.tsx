@@ -2,9 +2,9 @@ import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
 import { collect, useLoad } from "../api.ts";
 import { compare, definitionLines, type Hunk } from "../compare.ts";
-import { address, filter, here } from "../router.ts";
+import { filter, here } from "../router.ts";
 import { count, counted } from "../time.ts";
-import { CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
+import { CopyButton, PageHead, Tabs, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** In production is the name, in addresses, of the definition that is in use now. */
@@ -26,17 +26,8 @@ export function EmbeddablePage({ project, id }: { project: string; id: string })
   );
   return (
     <>
-      <PageHead title={load.value?.title || id} lead={<code class="wrap">{id}</code>}>
-        <a class="button quiet" href={address(project, "funnel", id)}>
-          Funnel
-        </a>
-        <a class="button quiet" href={address(project, "answers", id)}>
-          Answers
-        </a>
-        <a class="button quiet" href={address(project, "entries", "", { embeddable: id })}>
-          Entries
-        </a>
-      </PageHead>
+      <PageHead title={load.value?.title || id} lead={<>The saved versions of <code class="wrap">{id}</code>, and what changed between two.</>} />
+      <Tabs project={project} id={id} current="embeddables" />
       <Loaded load={load} what="the embeddable" rows={4}>
         {(embeddable) => (
           <Loaded load={versions} what="the versions" rows={4}>
@@ -57,14 +48,14 @@ function Compared({ project, id, inProduction, versions }: { project: string; id
   const { query } = here.value;
   // Without a choice, the newest change: the last version against the one before it.
   const numbers = versions.map((v) => String(v.version_number));
-  const after = query.get("to") ?? numbers[0] ?? production;
-  const before = query.get("from") ?? numbers[1] ?? "";
+  const after = query.get("with") ?? numbers[0] ?? production;
+  const before = query.get("compare") ?? numbers[1] ?? "";
   const names = [...new Set([...numbers, ...[before, after].filter((name) => /^\d+$/.test(name))])].sort((a, b) => Number(b) - Number(a));
   return (
     <div class="card">
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
-        <Choice label="Compare" value={before} none="none" names={names} choose={(from) => filter({ from: from || "-" })} />
-        <Choice label="with" value={after} names={names} choose={(to) => filter({ to })} />
+        <Choice label="Compare" value={before} none="none" names={names} choose={(compare) => filter({ compare: compare || "-" })} />
+        <Choice label="with" value={after} names={names} choose={(name) => filter({ with: name })} />
       </form>
       <Definitions project={project} id={id} inProduction={inProduction} before={before === "-" ? "" : before} after={after} />
     </div>
@@ -90,7 +81,7 @@ function Choice({ label, value, none, names, choose }: { label: string; value: s
 
 /** show compares two versions, or shows one, and scrolls to it. */
 function show(from: number | undefined, to: number): void {
-  filter({ from: from === undefined ? "-" : String(from), to: String(to) });
+  filter({ compare: from === undefined ? "-" : String(from), with: String(to) });
   document.querySelector("main")?.scrollIntoView();
 }
 

@@ -1,30 +1,48 @@
 import { useEmbeddables, useLoad } from "../api.ts";
-import { counts } from "../insights.ts";
-import { here } from "../router.ts";
+import { counts, created, spanOf, usePeriod } from "../insights.ts";
 import { EmbeddableTable } from "../ui/embeddables.tsx";
 import { PageHead } from "../ui/parts.tsx";
-import { Empty, Loaded } from "../ui/state.tsx";
+import { PeriodFilter, spanText } from "../ui/period.tsx";
+import { Empty, Loaded, Loading, Patience, Problem, Reversed } from "../ui/state.tsx";
 
-/** Embeddables lists the embeddables of a project, for their versions or for their answers. */
+/** Embeddables lists the embeddables of a project with their figures. Without figures the list still works: the key may lack the scope. */
 export function Embeddables({ project }: { project: string }) {
-  const answers = here.value.page === "answers";
-  const load = useEmbeddables(project);
-  // Without figures the list still works: the key may lack the scope. They are read again with the list.
-  const figures = useLoad(({ client, signal }) => counts(client, project, { interval: "all", by: "embeddable" }, signal), [project, load.state === "failed"]);
+  const { period, inputs } = usePeriod();
+  const embeddables = useEmbeddables(project);
+  const { state, value, stale, error, waiting, reload } = useLoad(
+    async ({ client, signal }) => {
+      const span = period.reversed ? null : await spanOf(client, project, period, undefined, signal);
+      if (!span) return null;
+      const [figures, trend] = await Promise.all([
+        counts(client, project, { ...created(span), interval: "all", by: "embeddable" }, signal),
+        // Without a trend, because there are too many rows, the table still is worth it.
+        counts(client, project, { ...created(span), interval: span.days > 700 ? "month" : span.days > 60 ? "week" : "day", by: "embeddable" }, signal).catch(() => undefined),
+      ]);
+      return { span, figures, trend };
+    },
+    [project, embeddables.state === "failed", ...inputs],
+  );
   return (
     <>
-      {answers ? (
-        <PageHead title="Answers" lead="What did visitors answer, and how many of them? Choose an embeddable." />
-      ) : (
-        <PageHead title="Embeddables" lead="The forms and quizzes on your website. Open one to see and compare its versions. The figures are of all time." />
-      )}
-      <Loaded load={load} what="embeddables" rows={4}>
-        {(embeddables) =>
-          embeddables.length === 0 ? (
-            <Empty title="This project has no embeddables yet" />
+      <PageHead title="Embeddables" lead="The forms and flows on your website. Open one to see where visitors leave it, and what they answer." />
+      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
+        <PeriodFilter period={period} />
+      </form>
+      {waiting && <Patience waiting={waiting} />}
+      {error && embeddables.state === "done" && <Problem error={error} retry={reload} />}
+      {period.reversed && <Reversed />}
+      <Loaded load={embeddables} what="the embeddables" rows={3}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty title="This project has no embeddables yet">
+              <p>One appears here when its definition is stored.</p>
+            </Empty>
+          ) : state === "loading" && value === undefined ? (
+            <Loading what="the figures" rows={3} />
           ) : (
-            <div class="card">
-              <EmbeddableTable project={project} embeddables={embeddables} counts={figures.value} page={answers ? "answers" : "embeddables"} />
+            <div class="card" data-stale={stale || undefined}>
+              {value && <p class="muted small">{spanText(value.span)}</p>}
+              <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} />
             </div>
           )
         }

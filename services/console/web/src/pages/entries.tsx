@@ -1,16 +1,16 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { answersOf, decodeNames, encodeNames, text } from "../answers.ts";
+import { answersOf, decodeNames, encodeNames, Names, words } from "../answers.ts";
 import { collect, useEmbeddables, useLoad, useNames } from "../api.ts";
-import { counts, created, type Period, questions, sum, usePeriod } from "../insights.ts";
+import { counts, created, type Period, sum, usePeriod } from "../insights.ts";
 import { address, filter, filtered, here } from "../router.ts";
 import { count, startOfDay } from "../time.ts";
 import { Columns } from "../ui/columns.tsx";
 import { DownloadDialog } from "../ui/download.tsx";
 import { EmbeddableSelect } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
-import { PageHead, Text, Time, TitleOf } from "../ui/parts.tsx";
+import { PageHead, Tabs, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter } from "../ui/period.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
@@ -71,7 +71,7 @@ const cursors = new Map<string, string>();
 /** Entries is the page. */
 export function Entries({ project }: { project: string }) {
   const { query: place } = here.value;
-  const { period } = usePeriod(0);
+  const { period } = usePeriod();
   const chosen = chosenIn(place, period);
   const { query, faults, page } = chosen;
   const [dialog, setDialog] = useState<"" | "columns" | "download">("");
@@ -97,21 +97,19 @@ export function Entries({ project }: { project: string }) {
     async ({ client, signal }) => (contact_id || group_id || faults.length > 0 ? undefined : sum(await counts(client, project, { embeddable_id, created_after, created_before, interval: "all" }, signal)).entries),
     [key, faults, load.state === "failed"], // again with the list
   );
-  const keys = useLoad(async ({ client, signal }) => (embeddable_id ? questions(client, project, { embeddable_id }, signal) : []), [project, embeddable_id, load.state === "failed"]);
-  const columns = chosen.columns ?? keys.value?.slice(0, defaultColumns).map(({ key }) => key) ?? [];
+  const columns = chosen.columns ?? frequent(load.value?.entries ?? []);
   const filteredBy = filters.some((name) => place.get(name)) || period.from || period.to;
 
   return (
     <>
       <PageHead title="Entries" lead="What visitors answered: an entry for each of them and each embeddable.">
-        {embeddable_id && (
-          <button type="button" class="quiet" disabled={!keys.value} onClick={() => setDialog("columns")}>Columns</button>
-        )}
+        {embeddable_id && <button type="button" class="quiet" onClick={() => setDialog("columns")}>Columns</button>}
         <button type="button" class="quiet" disabled={faults.length > 0} onClick={() => setDialog("download")}>Download</button>
       </PageHead>
+      {embeddable_id && <Tabs project={project} id={embeddable_id} current="entries" />}
       <form class="filters" role="search" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
         <EmbeddableSelect embeddables={embeddables} value={embeddable_id ?? ""} choose={(id) => filter({ embeddable: id, columns: "" })} />
-        <PeriodFilter period={period} standard={0} named={false} />
+        <PeriodFilter period={period} named={false} />
         <label>
           <span>Order</span>
           <select value={chosen.order.id} onChange={(e) => filter({ sort: e.currentTarget.value })}>
@@ -147,10 +145,17 @@ export function Entries({ project }: { project: string }) {
           }
         </Loaded>
       )}
-      {dialog === "columns" && <Columns keys={keys.value ?? []} chosen={columns} choose={(list) => filter({ columns: list ? encodeNames(list) : "" })} close={() => setDialog("")} />}
+      {dialog === "columns" && embeddable_id && <Columns project={project} of={{ embeddable_id, created_after, created_before }} chosen={columns} choose={(list) => filter({ columns: list ? encodeNames(list) : "" })} close={() => setDialog("")} />}
       {dialog === "download" && <DownloadDialog project={project} query={query} close={() => setDialog("")} />}
     </>
   );
+}
+
+/** frequent returns the names of the answers that most entries of a list have. */
+function frequent(entries: readonly Entry[]): string[] {
+  const names = new Names();
+  for (const entry of entries) names.add(entry);
+  return names.mostFrequent().filter(Boolean).slice(0, defaultColumns);
 }
 
 const clear = () => filter(Object.fromEntries([...here.peek().query.keys()].map((name) => [name, ""])));
@@ -188,8 +193,8 @@ function Pager({ label, page, shown, more, total }: { label: string; page: numbe
       <span class="muted" data-total={total}>
         {count(first)} to {count(first + shown - 1)}{total !== undefined && ` of ${count(total)}`}
       </span>
-      {page > 1 && <a class="button quiet" rel="prev" href={to(page - 1)}>Previous</a>}
-      {more && (page < lastPage ? <a class="button quiet" rel="next" href={to(page + 1)}>Next</a> : <span class="muted">Narrow the filters to see more.</span>)}
+      {page > 1 && <a class="button quiet" rel="prev" aria-keyshortcuts="k" href={to(page - 1)}>Previous</a>}
+      {more && (page < lastPage ? <a class="button quiet" rel="next" aria-keyshortcuts="j" href={to(page + 1)}>Next</a> : <span class="muted">Narrow the filters to see more.</span>)}
     </nav>
   );
 }
@@ -220,8 +225,8 @@ function Table({ project, entries, columns, chosen }: { project: string; entries
                 {one ? (
                   columns.map((name, i) => <td key={name}>{answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />}</td>)
                 ) : (
-                  <td>
-                    {answers ? <Text>{[...answers].slice(0, 12).map(([, json]) => (/^[[{]/.test(json) ? "" : text(json))).filter(Boolean).join(" · ").slice(0, longestCell)}</Text> : <Raw data={entry.entry_data} />}
+                  <td class="answered">
+                    {answers ? [...answers].filter(([, json]) => words(json)).slice(0, 8).map(([name, json]) => <span key={name}><Text>{name.slice(0, 40)}</Text> <b><Text>{words(json).slice(0, 40)}</Text></b></span>) : <Raw data={entry.entry_data} />}
                   </td>
                 )}
                 {!one && <td class="muted"><Text>{title(entry.embeddable_id)}</Text></td>}
@@ -245,6 +250,6 @@ function Raw({ data }: { data: string }) {
 
 function Cell({ json }: { json: string | undefined }) {
   if (json === undefined || json === "null") return <span class="muted">–</span>;
-  const value = text(json);
+  const value = words(json);
   return <Text>{value.length > longestCell ? `${value.slice(0, longestCell)}…` : value}</Text>;
 }

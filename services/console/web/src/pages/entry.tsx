@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf, titleOf } from "../answers.ts";
 import { collect, useLoad, useNames } from "../api.ts";
+import { created } from "../insights.ts";
 import { stopsOf, type Stop } from "../journey.ts";
 import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
@@ -41,24 +42,35 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
   );
 }
 
+/** How many entries of the same time are passed over at most, to find the one after this. */
+const mostEqual = 10_000;
+
 /** Neighbours are links to the entries of the same embeddable that were created before and after this one. */
 function Neighbours({ project, entry }: { project: string; entry: Entry }) {
   const load = useLoad(
     async ({ client, signal }) => {
-      const of = { embeddable_id: entry.embeddable_id, sort: "created_at", limit: 1 } as const;
-      const [older, newer] = await Promise.all([
-        collect(client.entries(project, { ...of, direction: "DESC", created_before: entry.created_at }, { signal })),
-        collect(client.entries(project, { ...of, direction: "ASC", created_after: entry.created_at }, { signal })),
-      ]);
-      return { older: older[0], newer: newer[0] };
+      const at = Date.parse(entry.created_at);
+      // Entries of the same time have an order, too. So each list begins with those of this entry's millisecond.
+      const after = async (direction: "ASC" | "DESC") => {
+        const { created_after, created_before } = created({ from: at, until: at + 1 });
+        const from = direction === "ASC" ? { created_after } : { created_before };
+        let found = false;
+        for await (const one of client.entries(project, { embeddable_id: entry.embeddable_id, sort: "created_at", direction, ...from, limit: mostEqual, pageSize: 20 }, { signal })) {
+          if (found) return one;
+          found = one.entry_id === entry.entry_id;
+        }
+        return undefined;
+      };
+      const [older, newer] = await Promise.all([after("DESC"), after("ASC")]);
+      return { older, newer };
     },
     [project, entry.entry_id],
   );
-  const link = (to: Entry | undefined, rel: string, name: string) => to && <a class="button quiet" rel={rel} href={address(project, "entries", to.entry_id)}>{name}</a>;
+  const link = (to: Entry | undefined, rel: string, key: string, name: string) => to && <a class="button quiet" rel={rel} aria-keyshortcuts={key} href={address(project, "entries", to.entry_id)}>{name}</a>;
   return (
     <>
-      {link(load.value?.older, "prev", "Previous")}
-      {link(load.value?.newer, "next", "Next")}
+      {link(load.value?.newer, "prev", "k", "Newer")}
+      {link(load.value?.older, "next", "j", "Older")}
     </>
   );
 }
@@ -95,12 +107,8 @@ function Answered({ entry }: { entry: Entry }) {
           <dl class="answers">
             {[...answers].slice(0, most).map(([name, json]) => (
               <div key={name}>
-                <dt>
-                  <Text>{name.length > 200 ? `${name.slice(0, 200)}…` : name || "(no name)"}</Text>
-                </dt>
-                <dd>
-                  <Value json={json} />
-                </dd>
+                <dt><Text>{name.length > 200 ? `${name.slice(0, 200)}…` : name || "(no name)"}</Text></dt>
+                <dd><Value json={json} /></dd>
               </div>
             ))}
           </dl>
@@ -123,10 +131,10 @@ function More({ left, what, more }: { left: number; what: string; more: () => vo
 
 function About({ project, entry }: { project: string; entry: Entry }) {
   const title = useNames(project)(entry.embeddable_id);
-  const row = (label: string, value: ComponentChildren) => (
+  const row = (label: string, value: ComponentChildren, note?: ComponentChildren) => (
     <div>
       <dt>{label}</dt>
-      <dd>{value}</dd>
+      <dd>{value}{note && <div class="small">{note}</div>}</dd>
     </div>
   );
   return (
@@ -135,37 +143,9 @@ function About({ project, entry }: { project: string; entry: Entry }) {
       <dl>
         {row("Created", <Time at={entry.created_at} />)}
         {row("Updated", <Time at={entry.updated_at} />)}
-        {row(
-          "Embeddable",
-          <>
-            <a href={address(project, "embeddables", entry.embeddable_id)}>
-              <Text>{title}</Text>
-            </a>
-            {title !== entry.embeddable_id && (
-              <div class="muted small">
-                <Text>{entry.embeddable_id}</Text>
-              </div>
-            )}
-          </>,
-        )}
-        {row(
-          "Contact",
-          <>
-            <a href={address(project, "contacts", entry.contact_id)}>
-              <Text>{entry.contact_id}</Text>
-            </a>
-            <div class="muted small">All entries of this visitor</div>
-          </>,
-        )}
-        {row(
-          "Group",
-          <>
-            <Text>{entry.group_id}</Text>
-            <div class="small">
-              <a href={address(project, "entries", "", { group: entry.group_id })}>Entries of this group</a>
-            </div>
-          </>,
-        )}
+        {row("Embeddable", <a href={address(project, "funnel", entry.embeddable_id)}><Text>{title}</Text></a>, title !== entry.embeddable_id && <Text>{entry.embeddable_id}</Text>)}
+        {row("Contact", <a href={address(project, "contacts", entry.contact_id)}><Text>{entry.contact_id}</Text></a>, "All entries of this visitor")}
+        {row("Group", <Text>{entry.group_id}</Text>, <a href={address(project, "entries", "", { group: entry.group_id })}>Entries of this group</a>)}
       </dl>
     </section>
   );
@@ -232,9 +212,7 @@ function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
         <div class="stop">
           <Time at={view.timestamp} show={clock} />
           <div class="what">
-            <strong>
-              <Text>{view.page_key || view.page_id || "A page without a name"}</Text>
-            </strong>{" "}
+            <strong><Text>{view.page_key || view.page_id || "A page without a name"}</Text></strong>{" "}
             <span class="muted small">
               {view.page_index !== null && `page ${count(view.page_index + 1)}${view.total_pages === null ? "" : ` of ${count(view.total_pages)}`}`}
               {manyVersions && view.embeddable_version_number !== null && `, version ${view.embeddable_version_number}`}
@@ -264,10 +242,7 @@ function Happened({ stop }: { stop: Stop }) {
             <div class="what">
               <Text>{event.custom_event_name || event.event_type}</Text>
               {!stop.view && event.page_key && (
-                <span class="muted small">
-                  {" "}
-                  on <Text>{event.page_key}</Text>
-                </span>
+                <span class="muted small"> on <Text>{event.page_key}</Text></span>
               )}
               {event.custom_event_props !== null && <Props json={event.custom_event_props} />}
             </div>
@@ -288,12 +263,8 @@ function Props({ json }: { json: string }) {
     <dl class="props small">
       {[...found].slice(0, 50).map(([name, value]) => (
         <div key={name}>
-          <dt>
-            <Text>{name.slice(0, 200)}</Text>
-          </dt>
-          <dd>
-            <Value json={value} />
-          </dd>
+          <dt><Text>{name.slice(0, 200)}</Text></dt>
+          <dd><Value json={value} /></dd>
         </div>
       ))}
       {found.size > 50 && <div class="muted">and {count(found.size - 50)} more</div>}

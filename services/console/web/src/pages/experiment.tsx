@@ -1,28 +1,29 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useLoad, useNames } from "../api.ts";
-import { attachmentsOf, statuses, type Variant, variantsOf } from "../experiments.ts";
+import { attachmentsOf, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
 import { counts, created } from "../insights.ts";
 import { address } from "../router.ts";
-import { duration, percent } from "../time.ts";
+import { count, day, duration, isoDay, percent } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText } from "../ui/value.tsx";
 
 /** ExperimentPage shows one experiment: its hypothesis, its variants, its outcome and its history. */
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
+  const title = useNames(project);
   const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), [project, id]);
   const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), [project, id]);
   return (
     <>
-      <PageHead title={load.value?.name || id} lead={<code class="wrap">{id}</code>}>
+      <PageHead title={load.value?.name || id} lead={<>{load.value && <>Compares variants of <a href={address(project, "funnel", load.value.flowId)}><Text>{title(load.value.flowId)}</Text></a>. </>}<code class="wrap">{id}</code></>}>
         {load.value && <StatusBadge status={load.value.status} />}
       </PageHead>
       <Loaded load={load} what="the experiment" rows={6}>
         {(e) => (
           <>
             {e.winner_variant !== null && <Winner e={e} />}
-            <Variants project={project} e={e} />
+            <Variants project={project} e={e} history={history.value} />
             <div class="columns">
               <About project={project} e={e} />
               {/* A history that does not exist is the experiment's own 404, which is shown above. */}
@@ -41,8 +42,8 @@ export function ExperimentPage({ project, id }: { project: string; id: string })
 }
 
 function StatusBadge({ status }: { status: string | null }) {
-  const known = statuses.find((s) => s.status === status);
-  return <Badge tone={known?.tone ?? "off"}>{known?.name ?? status ?? "No status"}</Badge>;
+  const { name, tone } = statusOf(status);
+  return <Badge tone={tone}>{name === "No status" && status ? <Text>{status}</Text> : name}</Badge>;
 }
 
 function Field({ name, children }: { name: string; children: ComponentChildren }) {
@@ -60,83 +61,38 @@ function Words({ text }: { text: string | null }) {
 
 function Names({ of }: { of: readonly string[] | null | undefined }) {
   if (!of || of.length === 0) return <span class="muted">–</span>;
-  return (
-    <ul class="names">
-      {of.map((name, i) => (
-        <li key={i}>
-          <Text>{name}</Text>
-        </li>
-      ))}
-    </ul>
-  );
+  return <ul class="names">{of.map((name, i) => <li key={i}><Text>{name}</Text></li>)}</ul>;
 }
 
 function About({ project, e }: { project: string; e: Experiment }) {
   const attachments = attachmentsOf(e);
-  const nameOfFlow = useNames(project);
-  const flows = [...new Set([e.flowId, ...(e.flow_ids ?? [])])];
+  const title = useNames(project);
   return (
     <section class="card" aria-labelledby="about">
       <h2 id="about">About</h2>
       <dl class="fields">
-        <Field name="Hypothesis">
-          <Words text={e.hypothesis} />
-        </Field>
-        <Field name="Observations">
-          <Words text={e.observations} />
-        </Field>
-        <Field name="Outcome">
-          <Words text={e.outcome} />
-        </Field>
-        <Field name="Should move">
-          <Names of={e.impact_metrics} />
-        </Field>
-        <Field name="Should not move">
-          <Names of={e.no_impact_metrics} />
-        </Field>
-        <Field name="Flows">
+        <Field name="Hypothesis"><Words text={e.hypothesis} /></Field>
+        <Field name="Observations"><Words text={e.observations} /></Field>
+        <Field name="Outcome"><Words text={e.outcome} /></Field>
+        <Field name="Should change"><Names of={e.impact_metrics} /></Field>
+        <Field name="Should not change"><Names of={e.no_impact_metrics} /></Field>
+        <Field name="Embeddables">
           <ul class="names">
-            {flows.map((flow) => (
-              <li key={flow}>
-                <a href={address(project, "embeddables", flow)}>
-                  <Text>{nameOfFlow(flow)}</Text>
-                </a>
-              </li>
-            ))}
+            {[...new Set([e.flowId, ...(e.flow_ids ?? [])])].map((flow) => <li key={flow}><a href={address(project, "funnel", flow)}><Text>{title(flow)}</Text></a></li>)}
           </ul>
         </Field>
         <Field name="Attachments">
           {attachments === undefined ? (
-            <code class="wrap">
-              <Words text={e.attachments} />
-            </code>
+            <code class="wrap"><Words text={e.attachments} /></code>
           ) : attachments.length === 0 ? (
             <span class="muted">–</span>
           ) : (
-            <ul>
-              {attachments.map(({ name, url }, i) => (
-                <li key={i} class="wrap">
-                  <Text>{name}</Text>
-                  {/* The address comes from data, so it is text and not a link. */}
-                  {url && url !== name && (
-                    <>
-                      {" "}
-                      <code class="muted">
-                        <Text>{url}</Text>
-                      </code>
-                    </>
-                  )}
-                </li>
-              ))}
-            </ul>
+            // The address comes from data, so it is text and not a link.
+            <ul>{attachments.map(({ name, url }, i) => <li key={i} class="wrap"><Text>{name}</Text> {url && url !== name && <code class="muted"><Text>{url}</Text></code>}</li>)}</ul>
           )}
         </Field>
-        <Field name="Created">
-          <Time at={e.created_at} />
-        </Field>
-        <Field name="Updated">
-          <Time at={e.updated_at} />
-        </Field>
+        <Field name="Created"><Time at={e.created_at} /></Field>
+        <Field name="Updated"><Time at={e.updated_at} /></Field>
       </dl>
     </section>
   );
@@ -144,14 +100,19 @@ function About({ project, e }: { project: string; e: Experiment }) {
 
 /** Winner says which variant won, and why. */
 function Winner({ e }: { e: Experiment }) {
-  const name = variantsOf(e)?.find(({ key }) => key === e.winner_variant)?.fields.find(([field]) => field === "name")?.[1];
   return (
     <p class="lead" data-winner>
-      <Badge tone="good">Winner</Badge> <strong><Text>{name || e.winner_variant || "–"}</Text></strong>
-      {name && <span class="muted"> (<Text>{e.winner_variant ?? ""}</Text>)</span>}
-      {e.outcome && <>: <LongText>{e.outcome}</LongText></>}
+      <Badge tone="good">Winner</Badge> <strong><Text>{nameOfWinner(e)}</Text></strong>{e.outcome && <>: <LongText>{e.outcome}</LongText></>}
     </p>
   );
+}
+
+/** ranFrom returns when an experiment began to run, and when it ended, if it has. */
+function ranFrom(e: Experiment, history: StatusChange[]): { from: number; until: number | undefined } {
+  const runs = (change: StatusChange) => change.status === "running" || change.status === "paused";
+  const began = history.find(runs)?.changed_at ?? e.created_at;
+  const ended = history[history.findLastIndex(runs) + 1]?.changed_at;
+  return { from: Date.parse(began), until: ended === undefined || e.status === "draft" ? undefined : Date.parse(ended) };
 }
 
 /** versionOf returns the version of the embeddable that a variant shows, if it says one. */
@@ -160,16 +121,21 @@ function versionOf({ fields }: Variant): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-function Variants({ project, e }: { project: string; e: Experiment }) {
+function Variants({ project, e, history }: { project: string; e: Experiment; history: StatusChange[] | undefined }) {
   const variants = variantsOf(e);
   // Figures help to see why a variant won. The page also works without them.
   const rates = useLoad(
-    ({ client, signal }) => counts(client, project, { embeddable_id: e.flowId, interval: "all", by: "version", ...created({ from: Date.parse(e.created_at), until: undefined }) }, signal),
-    [project, e.flowId, e.created_at],
-  );
+    async ({ client, signal }) => {
+      if (!history) return undefined;
+      const ran = ranFrom(e, history);
+      return { ran, counts: await counts(client, project, { embeddable_id: e.flowId, interval: "all", by: "version", ...created(ran) }, signal) };
+    },
+    [project, e, history],
+  ).value;
   const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
-  const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].slice(0, 12);
-  const rated = rates.value && sorted.some((variant) => versionOf(variant) !== undefined);
+  const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].filter((name) => name !== "name").slice(0, 12);
+  const rated = rates && sorted.some((variant) => versionOf(variant) !== undefined);
+  const days = rates && { from: isoDay(rates.ran.from), to: isoDay(rates.ran.until ?? Date.now()) };
   return (
     <section class="card" aria-labelledby="variants">
       <h2 id="variants">Variants</h2>
@@ -189,9 +155,9 @@ function Variants({ project, e }: { project: string; e: Experiment }) {
               <tr>
                 <th scope="col">Variant</th>
                 {names.map((name) => (
-                  <th key={name} scope="col"><Text>{name.replaceAll("_", " ") || "Value"}</Text></th>
+                  <th key={name} scope="col"><Text>{name ? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ") : "Value"}</Text></th>
                 ))}
-                {rated && <th scope="col" class="number">Completion rate of the version</th>}
+                {rated && ["Started", "Completed", "Completion rate"].map((name) => <th key={name} scope="col" class="number">{name}</th>)}
                 <th scope="col"><span class="hidden">Links</span></th>
               </tr>
             </thead>
@@ -199,17 +165,20 @@ function Variants({ project, e }: { project: string; e: Experiment }) {
               {sorted.map((variant) => {
                 const { key, fields } = variant;
                 const version = versionOf(variant);
-                const figures = rates.value?.find((one) => one.version_number === version && version !== undefined);
+                const name = fields.find(([field]) => field === "name")?.[1];
+                const figures = rates?.counts.find((one) => one.version_number === version && version !== undefined);
                 return (
                   <tr key={key}>
                     <th scope="row" class="wrap">
-                      <Text>{key}</Text> {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
+                      <strong><Text>{name || key}</Text></strong> {name && <Text>{key}</Text>} {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
                     </th>
                     {names.map((name) => (
                       <td key={name} class="wrap"><Words text={fields.find(([field]) => field === name)?.[1] ?? null} /></td>
                     ))}
-                    {rated && <td class="number">{figures && figures.started > 0 ? percent(figures.completed / figures.started) : <span class="muted">–</span>}</td>}
-                    <td class="links">{version !== undefined && <a href={address(project, "funnel", e.flowId, { version: String(version), days: "0" })}><span class="hidden">{key}: </span>Funnel</a>}</td>
+                    {rated && [figures && count(figures.started), figures && count(figures.completed), figures && figures.started > 0 && percent(figures.completed / figures.started)].map((text, i) => (
+                      <td key={i} class="number">{text || <span class="muted">–</span>}</td>
+                    ))}
+                    <td class="links">{version !== undefined && <a href={address(project, "funnel", e.flowId, { version: String(version), ...days })}><span class="hidden">{key}: </span>Funnel</a>}</td>
                   </tr>
                 );
               })}
@@ -217,7 +186,7 @@ function Variants({ project, e }: { project: string; e: Experiment }) {
           </table>
         </div>
       )}
-      {rated && <p class="muted small">The completion rate is that of all entries of the version since the experiment was created, also of those outside of the experiment.</p>}
+      {rated && <p class="muted small">The figures are of all visitors who saw the version {rates.ran.until ? <>from {day(rates.ran.from)} to {day(rates.ran.until)}</> : <>since {day(rates.ran.from)}</>}, also of those outside of the experiment.</p>}
     </section>
   );
 }
@@ -232,8 +201,8 @@ function History({ changes }: { changes: StatusChange[] }) {
           <li key={i}>
             <StatusBadge status={change.status} />
             <span>
-              <Time at={change.changed_at} />
-              <span class="muted small"> {next ? `for ${duration(Date.parse(next.changed_at) - Date.parse(change.changed_at))}` : "until now"}</span>
+              {next ? "" : "since "}<Time at={change.changed_at} />
+              {next && <span class="muted small"> for {duration(Date.parse(next.changed_at) - Date.parse(change.changed_at))}</span>}
             </span>
           </li>
         );

@@ -1,61 +1,63 @@
-import { collect, useLoad } from "../api.ts";
-import { statuses, variantsOf } from "../experiments.ts";
+import { collect, useLoad, useNames } from "../api.ts";
+import { nameOfWinner, statuses, statusOf, variantsOf } from "../experiments.ts";
 import { address, filter, here } from "../router.ts";
 import { count, day } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
-/** Experiments lists the experiments of a project, by status. */
+/** Experiments lists the experiments of a project, by status, with what each found out. */
 export function Experiments({ project }: { project: string }) {
   const load = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), [project]);
+  const title = useNames(project);
   const chosen = here.value.query.get("status") ?? "";
+  const button = (id: string, name: string, n: number) => (
+    <button key={id} type="button" class="quiet small" aria-pressed={chosen === id} onClick={() => filter({ status: id })}>
+      {name} <span class="muted">{count(n)}</span>
+    </button>
+  );
   return (
     <>
       <PageHead title="Experiments" lead="An experiment shows variants of an embeddable to different visitors, to find the one that works best." />
       <Loaded load={load} what="experiments" rows={6}>
         {(experiments) => {
-          // An experiment may have no status, or one that this version of the console does not know.
-          const known = new Set<string | null>(statuses.map(({ status }) => status));
-          const groups = [
-            ...statuses.map(({ status, name, tone }) => ({ id: status as string, name, tone, members: experiments.filter((e) => e.status === status) })),
-            { id: "none", name: "No status", tone: "off" as const, members: experiments.filter((e) => !known.has(e.status)) },
-          ].filter(({ members }) => members.length > 0);
+          const groups = statuses.map((one) => ({ ...one, members: experiments.filter((e) => statusOf(e.status) === one) })).filter(({ members }) => members.length > 0);
+          const shown = groups.filter(({ status }) => chosen === "" || chosen === status);
           if (groups.length === 0) return <Empty title="This project has no experiments yet" />;
           return (
             <>
               <div class="actions" role="group" aria-label="Status">
-                <button type="button" class="quiet small" aria-pressed={chosen === ""} onClick={() => filter({ status: "" })}>
-                  All <span class="muted">{count(experiments.length)}</span>
-                </button>
-                {groups.map(({ id, name, members }) => (
-                  <button key={id} type="button" class="quiet small" aria-pressed={chosen === id} onClick={() => filter({ status: id })}>
-                    {name} <span class="muted">{count(members.length)}</span>
-                  </button>
-                ))}
+                {button("", "All", experiments.length)}
+                {groups.map(({ status, name, members }) => button(status, name, members.length))}
               </div>
-              {groups
-                .filter(({ id }) => chosen === "" || chosen === id)
-                .map(({ id, name, tone, members }) => (
-                  <section key={id} class="card" aria-labelledby={`status-${id}`}>
-                    <h2 id={`status-${id}`}>
-                      <Badge tone={tone}>{name}</Badge>
-                    </h2>
-                    <ul class="rows aligned">
-                      {members.map((e) => (
-                        <li key={e.id}>
-                          <a href={address(project, "experiments", e.id)}>
-                            <Text>{e.name || e.id}</Text>
-                          </a>
-                          <span class="muted">{e.winner_variant !== null ? <>Winner: <Text>{e.winner_variant}</Text></> : variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : ""}</span>
-                          <span class="muted small number">
-                            <Time at={e.created_at} show={day} />
-                          </span>
-                        </li>
-                      ))}
-                    </ul>
-                  </section>
-                ))}
-              {chosen !== "" && !groups.some(({ id }) => id === chosen) && <Empty title="No experiment has this status" />}
+              {shown.length === 0 ? (
+                <Empty title="No experiment has this status" />
+              ) : (
+                <div class="scroll card" tabIndex={0} role="region" aria-label="Table of experiments">
+                  <table>
+                    <thead>
+                      <tr>
+                        {["Experiment", "Status", "Result", "Embeddable", "Created"].map((name) => <th key={name} scope="col">{name}</th>)}
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {shown.flatMap(({ name, tone, members }) =>
+                        members.map((e) => (
+                          <tr key={e.id}>
+                            <td class="wide wrap"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
+                            <td><Badge tone={tone}>{name}</Badge></td>
+                            <td class="wide wrap">
+                              {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
+                              {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant === null && <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
+                            </td>
+                            <td class="wrap muted"><Text>{title(e.flowId)}</Text></td>
+                            <td class="muted"><Time at={e.created_at} show={day} /></td>
+                          </tr>
+                        )),
+                      )}
+                    </tbody>
+                  </table>
+                </div>
+              )}
             </>
           );
         }}

@@ -1,77 +1,25 @@
 // The funnel of an embeddable: which pages its entries reached, where they dropped off, and how long they took.
 import { APIError, type Funnel as Figures, type FunnelPage } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { useEmbeddables, useLoad, useNames } from "../api.ts";
-import { counts, created, largestDrop, spanOf, usePeriod } from "../insights.ts";
-import { address, filter, filtered, here } from "../router.ts";
-import { count, counted, duration, isoDay, percent } from "../time.ts";
+import { useLoad, useNames } from "../api.ts";
+import { created, largestDrop, spanOf, usePeriod } from "../insights.ts";
+import { filter, filtered, here } from "../router.ts";
+import { count, counted, duration, percent } from "../time.ts";
 import { Share } from "../ui/bars.tsx";
-import { EmbeddableTable } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
-import { Figure, PageHead, pageName, Text } from "../ui/parts.tsx";
+import { Figure, PageHead, pageName, Tabs, Text } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
 import { Empty, Loaded, Reversed } from "../ui/state.tsx";
 
-/** How many days a funnel shows at first. */
-const standard = 90;
 /** How many versions stand side by side at first. */
 const sideBySide = 4;
 /** More rows than this only come from data that is wrong. They are drawn when the visitor asks for them. */
 const rowsAtFirst = 100;
 
-/** Funnels lets the visitor choose an embeddable. */
-export function Funnels({ project }: { project: string }) {
-  const { period, inputs } = usePeriod(standard);
-  const embeddables = useEmbeddables(project);
-  const load = useLoad(
-    async ({ client, signal }) => {
-      const span = period.reversed ? null : await spanOf(client, project, period, undefined, signal);
-      if (!span) return null;
-      const [figures, trend] = await Promise.all([
-        counts(client, project, { ...created(span), interval: "all", by: "embeddable" }, signal),
-        // Without a trend, because there are too many rows, the table still is worth it.
-        counts(client, project, { ...created(span), interval: span.days > 700 ? "month" : "week", by: "embeddable" }, signal).catch(() => undefined),
-      ]);
-      return { span, figures, trend };
-    },
-    [project, ...inputs],
-  );
-  return (
-    <>
-      <PageHead title="Funnel" lead="Where do visitors drop off? Choose an embeddable." />
-      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <PeriodFilter period={period} standard={standard} />
-      </form>
-      <Loaded load={embeddables} what="the embeddables" rows={3}>
-        {(list) =>
-          list.length === 0 ? (
-            <Empty title="There is no embeddable yet">
-              <p>A funnel shows the pages of an embeddable. It appears here when the first embeddable is stored.</p>
-            </Empty>
-          ) : (
-            <Loaded load={load} what="the figures" rows={3}>
-              {(value) =>
-                period.reversed ? (
-                  <Reversed />
-                ) : (
-                  <div class="card">
-                    {value && <p class="muted small">{spanText(value.span)}</p>}
-                    <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} standard={standard} />
-                  </div>
-                )
-              }
-            </Loaded>
-          )
-        }
-      </Loaded>
-    </>
-  );
-}
-
 /** Funnel shows the funnel of one embeddable: all versions together and side by side, or one version. */
 export function Funnel({ project, id }: { project: string; id: string }) {
   const { query } = here.value;
-  const { period, inputs } = usePeriod(standard);
+  const { period, inputs } = usePeriod();
   const said = query.get("version") ?? "";
   const version = /^\d{1,15}$/.test(said) ? Number(said) : undefined;
   const title = useNames(project)(id);
@@ -90,17 +38,12 @@ export function Funnel({ project, id }: { project: string; id: string }) {
     },
     [project, id, version, ...inputs],
   );
-  const span = load.value?.span;
-  const days = { from: span?.from === undefined ? "" : isoDay(span.from), to: span?.until === undefined ? "" : isoDay(span.until - 1) };
   return (
     <>
-      <PageHead title={title} lead="Funnel: which pages visitors reached, and where they dropped off.">
-        <a class="button quiet" href={address(project, "answers", id)}>Answers</a>
-        <a class="button quiet" href={address(project, "embeddables", id)}>Versions</a>
-        <a class="button quiet" href={address(project, "entries", "", { embeddable: id, ...days })}>Entries</a>
-      </PageHead>
+      <PageHead title={title} lead="The funnel: which pages visitors reached, and where they left." />
+      <Tabs project={project} id={id} current="funnel" span={load.value?.span} />
       <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <PeriodFilter period={period} standard={standard} />
+        <PeriodFilter period={period} />
         {version !== undefined && (
           <button type="button" class="quiet" onClick={() => filter({ version: "" })}>
             Version {version} <span aria-hidden="true">×</span>
@@ -219,6 +162,12 @@ function Pages({ figures }: { figures: Figures }) {
   );
 }
 
+/** dropOf names the page at which a version loses most. */
+function dropOf(version: Figures): string {
+  const drop = largestDrop(version);
+  return drop ? `${pageName(drop)}: ${percent(drop.dropped / drop.reached)} left` : "–";
+}
+
 function Versions({ versions }: { versions: Figures[] }) {
   const [most, setMost] = useState(sideBySide);
   const shown = versions.slice(0, most);
@@ -257,6 +206,7 @@ function Versions({ versions }: { versions: Figures[] }) {
             {row("Started", (v) => count(v.started))}
             {row("Completion rate", (v) => percent(v.completed / v.started))}
             {row("Median time to complete", (v) => seconds(v.median_seconds))}
+            {row("Largest drop", dropOf)}
             {[...rows].slice(0, rowsAtFirst).map(([id, page]) => (
               <tr key={id}>
                 <th scope="row" class="wrap">

@@ -7,18 +7,16 @@ import { ago, count, counted, day, dayStarts, isoDay, percent, shortDay } from "
 import { type Bar, BarChart } from "../ui/bars.tsx";
 import { EmbeddableSelect, EmbeddableTable } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
-import { Badge, Figure, PageHead, pageName, Text, Time, TitleOf } from "../ui/parts.tsx";
+import { Badge, Change, Figure, PageHead, pageName, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
 import { Loaded, Problem, Reversed, useNow } from "../ui/state.tsx";
 
-/** How many days the overview shows at first. */
-const standard = 30;
 /** How many running experiments and embeddables are listed. */
 const shown = 10;
 
 /** Overview shows how many entries there were, how many of them were completed, and where most were lost. */
 export function Overview({ project }: { project: string }) {
-  const { period, inputs } = usePeriod(standard);
+  const { period, inputs } = usePeriod();
   const embeddable = here.value.query.get("embeddable") || undefined;
   const embeddables = useEmbeddables(project);
   const load = useLoad(
@@ -45,7 +43,7 @@ export function Overview({ project }: { project: string }) {
       <PageHead title="Overview" lead="An embeddable is a form or quiz on your website. An entry is one visitor’s way through it, with the answers." />
       {(load.value !== null || embeddable) && (
         <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-          <PeriodFilter period={period} standard={standard} />
+          <PeriodFilter period={period} />
           <EmbeddableSelect embeddables={embeddables} value={embeddable ?? ""} choose={(id) => filter({ embeddable: id })} />
         </form>
       )}
@@ -62,18 +60,14 @@ export function Overview({ project }: { project: string }) {
               <Chart project={project} embeddable={embeddable} {...value} />
               <section class="card" aria-labelledby="flows">
                 <h2 id="flows">Embeddables</h2>
-                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} standard={standard} />
+                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} />
               </section>
             </>
           )
         }
       </Loaded>
-      {load.value && (
-        <div class="columns">
-          <Latest project={project} live={live} version={load.value} reload={load.reload} />
-          <Running project={project} />
-        </div>
-      )}
+      {load.value && <Latest project={project} live={live} version={load.value} reload={load.reload} />}
+      {load.value && <Running project={project} />}
     </>
   );
 }
@@ -88,7 +82,7 @@ interface Value {
 
 function Summary({ project, span, now, past }: Value & { project: string }) {
   const [figures, earlier] = [sum(now), past && sum(past)];
-  const change = (n: number, old: number | undefined) => (old ? `${n >= old ? "+" : "−"}${percent(Math.abs(n - old) / old)} against the ${span.days} days before` : earlier && "none in the period before");
+  const change = (n: number, old: number | undefined) => (old ? <><Change now={n} old={old} /> against the {span.days} days before</> : earlier && "none in the period before");
   const rate = figures.completed / figures.started;
   const old = earlier && earlier.started > 0 ? earlier.completed / earlier.started : undefined;
   const busiest = [...now].sort((a, b) => b.entries - a.entries)[0]?.embeddable_id ?? undefined;
@@ -100,7 +94,7 @@ function Summary({ project, span, now, past }: Value & { project: string }) {
         name="Completion rate"
         id="rate"
         value={percent(rate)}
-        note={old === undefined || Number.isNaN(rate) ? "of the entries that started" : `of those that started; ${rate >= old ? "+" : "−"}${(100 * Math.abs(rate - old)).toFixed(1)} points`}
+        note={<>of those who saw a page{old !== undefined && !Number.isNaN(rate) && <>; <Change now={rate} old={old} points /></>}</>}
       />
       {busiest && <Drop key={JSON.stringify([busiest, span.from, span.until])} project={project} embeddable={busiest} span={span} now={now} />}
     </dl>
@@ -112,9 +106,9 @@ function Drop({ project, embeddable, span, now }: { project: string; embeddable:
   const title = useNames(project)(embeddable);
   const load = useLoad(async ({ client, signal }) => (await client.funnels(project, { embeddable_id: embeddable, ...created(span) }, { signal }))[0], [project, embeddable, span.from, span.until, now]);
   const drop = load.value && largestDrop(load.value);
-  const link = <a href={address(project, "funnel", embeddable, samePeriod(standard))}>{now.length === 1 ? "Funnel" : <Text>{title}</Text>}</a>;
+  const link = <a href={address(project, "funnel", embeddable, samePeriod())}>{now.length === 1 ? "Funnel" : <Text>{title}</Text>}</a>;
   if (load.state !== "done" && !load.value) return <Figure name="Largest drop" id="drop" value={load.state === "failed" ? "–" : "…"} note={load.error?.message ?? "Counting"} />;
-  return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>leave on page “{pageName(drop)}” of </>}{link}</>} />;
+  return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>left on page “{pageName(drop)}” of </>}{link}</>} />;
 }
 
 const intervals = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
@@ -126,7 +120,7 @@ function Chart({ project, embeddable, span, interval, bars }: Value & { project:
   const bounded = interval === "day" && span.from !== undefined && span.until !== undefined;
   // The server leaves out days before the first entry and after the last one.
   const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
-  const rows: (Required<Bar> & { started: number })[] = starts.map((at) => {
+  const rows: Bar[] = starts.map((at) => {
     const found = byDay.get(isoDay(at));
     const to = found ? isoDay(found.to - 1) : isoDay(at);
     return { name: interval === "day" ? shortDay(at) : day(at), whole: found?.entries ?? 0, part: found?.completed ?? 0, started: found?.started ?? 0, to: address(project, "entries", "", { embeddable, from: isoDay(at), to }) };
@@ -136,36 +130,11 @@ function Chart({ project, embeddable, span, interval, bars }: Value & { project:
       <div class="pagehead">
         <h2 id="chart">{intervals[interval]}</h2>
         <p class="legend muted" aria-hidden="true">
-          <span><i class="part" /> completed</span>
-          <span><i class="whole" /> not completed</span>
+          <span><i class="part" /> completed: reached the last page</span>
+          <span><i class="whole" /> left before</span>
         </p>
       </div>
-      <BarChart label={`${intervals[interval]}, ${spanText(span)}`} bars={rows} />
-      <details>
-        <summary class="small">As a table</summary>
-        <div class="scroll" tabIndex={0} role="region" aria-label={intervals[interval]}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{interval === "day" ? "Day" : `Begin of the ${interval}`}</th>
-                {["Entries", "Started", "Completed"].map((name) => (
-                  <th key={name} scope="col" class="number">{name}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.to}>
-                  <th scope="row"><a href={row.to}>{row.name}</a></th>
-                  <td class="number">{count(row.whole)}</td>
-                  <td class="number">{count(row.started)}</td>
-                  <td class="number">{count(row.part)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </details>
+      <BarChart label={`${intervals[interval]}, ${spanText(span)}`} axis={interval === "day" ? "Day" : `Begin of the ${interval}`} bars={rows} />
     </section>
   );
 }

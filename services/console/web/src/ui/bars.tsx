@@ -6,6 +6,8 @@ export interface Bar {
   /** How many entries, and how many of them were completed, if that is the question. */
   whole: number;
   part?: number;
+  /** How many of the entries have a page view. It is only in the table. */
+  started?: number;
   /** Where a click on the bar leads, if it leads anywhere. */
   to?: string;
 }
@@ -19,41 +21,76 @@ function ceiling(n: number): number {
   return [1, 2, 4, 6, 10].map((step) => step * power).find((round) => round >= Math.max(4, n)) ?? n;
 }
 
-/** BarChart shows a bar for each interval. The bars are links for a pointer; for keys, the page has a table beside it. */
-export function BarChart({ label, bars }: { label: string; bars: readonly Bar[] }) {
+/** BarChart shows a bar for each interval. The bars are links for a pointer; for keys and for those who do not see it, there is a table of which axis names the first column. */
+export function BarChart({ label, axis, bars }: { label: string; axis: string; bars: readonly Bar[] }) {
   const top = ceiling(Math.max(0, ...bars.map((bar) => bar.whole)));
   const step = 100 / Math.max(1, bars.length);
   const y = (n: number) => height - (n / top) * height;
   const rect = (i: number, n: number, kind: string) => n > 0 && <rect class={kind} x={`${(i + 0.12) * step}%`} width={`${0.76 * step}%`} y={Math.min(height - 1, y(n))} height={Math.max(1, height - y(n))} />;
   const named = [...new Set([0, Math.floor((bars.length - 1) / 2), bars.length - 1])].filter((i) => i >= 0);
   return (
-    <div class="chart">
-      <div class="scale" aria-hidden="true">
-        <span>{count(top)}</span>
-        <span>{count(top / 2)}</span>
-        <span>0</span>
+    <>
+      <div class="chart">
+        <div class="scale" aria-hidden="true">
+          <span>{count(top)}</span>
+          <span>{count(top / 2)}</span>
+          <span>0</span>
+        </div>
+        <svg width="100%" height={height} role="group" aria-label={label}>
+          {[0, 0.5, 1].map((part) => (
+            <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
+          ))}
+          {bars.map((bar, i) => (
+            <a key={i} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
+              <title>{`${bar.name}: ${count(bar.whole)} entries${bar.part === undefined ? "" : `, ${count(bar.part)} completed`}`}</title>
+              <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
+              {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}
+              {rect(i, bar.part ?? 0, "part")}
+            </a>
+          ))}
+        </svg>
+        <div class="scale across muted small" aria-hidden="true">
+          {named.map((i) => (
+            <span key={i}>{bars[i]?.name}</span>
+          ))}
+        </div>
       </div>
-      <svg width="100%" height={height} role="group" aria-label={label}>
-        {[0, 0.5, 1].map((part) => (
-          <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
-        ))}
-        {bars.map((bar, i) => (
-          <a key={i} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
-            <title>{`${bar.name}: ${count(bar.whole)} entries${bar.part === undefined ? "" : `, ${count(bar.part)} completed`}`}</title>
-            <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
-            {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}
-            {rect(i, bar.part ?? 0, "part")}
-          </a>
-        ))}
-      </svg>
-      <div class="scale across muted small" aria-hidden="true">
-        {named.map((i) => (
-          <span key={i}>{bars[i]?.name}</span>
-        ))}
-      </div>
-    </div>
+      <Table label={label} axis={axis} bars={bars} />
+    </>
   );
 }
+
+function Table({ label, axis, bars }: { label: string; axis: string; bars: readonly Bar[] }) {
+  const columns = ([["Entries", "whole"], ["Started", "started"], ["Completed", "part"]] as const).filter(([, field]) => bars[0]?.[field] !== undefined);
+  return (
+    <details>
+      <summary class="small">As a table</summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{axis}</th>
+              {columns.map(([name]) => (
+                <th key={name} scope="col" class="number">{name}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {bars.map((bar, i) => (
+              <tr key={i}>
+                <th scope="row">{bar.to ? <a href={bar.to}>{bar.name}</a> : bar.name}</th>
+                {columns.map(([name, field]) => (
+                  <td key={name} class="number">{count(bar[field] ?? 0)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
 
 /** Share shows parts of a whole as one bar: the first part dark, the second hatched. Both are from 0 to 1. */
 export function Share({ first, second = 0 }: { first: number; second?: number }) {

@@ -20,12 +20,15 @@ export function Dialog({ label, close, children }: { label: string; close: () =>
 }
 
 /** The key after g that opens each page. */
-export const keys: Record<string, (typeof pages)[number]> = { o: "overview", e: "entries", f: "funnel", a: "answers", b: "embeddables", x: "experiments", c: "connect" };
+export const keys: Record<string, (typeof pages)[number]> = { o: "overview", e: "entries", b: "embeddables", x: "experiments", c: "connect" };
 
 const help: [string, string][] = [
   ["/", "Search embeddables, experiments, entries and contacts"],
   ["?", "Show this help"],
   ...Object.entries(keys).map(([key, page]): [string, string] => [`g ${key}`, `Open ${pageNames[page]}`]),
+  ["7 3 9 0", "Show 7, 30 or 90 days, or all time"],
+  ["f a v e", "Of an embeddable: open its funnel, answers, versions or entries"],
+  ["j k", "Go to older or newer entries"],
   ["Esc", "Close a dialog"],
 ];
 
@@ -96,10 +99,7 @@ export function Search({ project, close }: { project: string; close: () => void 
     ...pages.filter((page) => matches(pageNames[page])).map((page) => ({ label: pageNames[page], what: "Page", to: address(project, page) })),
     ...(wanted === "" ? [] : [
       ...(found.stale ? [] : (found.value ?? [])),
-      ...embeddables.filter((e) => matches(e.title, e.embeddable_id)).slice(0, mostHits).flatMap((e) => [
-        { label: nameOf(e), what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
-        { label: nameOf(e), what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
-      ]),
+      ...embeddables.filter((e) => matches(e.title, e.embeddable_id)).slice(0, mostHits).map((e) => ({ label: nameOf(e), what: "Embeddable", to: address(project, "funnel", e.embeddable_id) })),
       ...experiments.filter((e) => matches(e.name, e.id)).slice(0, mostHits).map((e) => ({ label: e.name || e.id, what: "Experiment", to: address(project, "experiments", e.id) })),
     ]),
   ];

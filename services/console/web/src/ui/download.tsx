@@ -74,15 +74,11 @@ export function DownloadDialog({ project, query, close }: { project: string; que
             <legend>File</legend>
             <label>
               <input type="radio" name="kind" autofocus checked={kind === "csv"} onChange={() => setKind("csv")} />
-              <span>
-                CSV <span class="muted small">A row for each entry, a column for each answer.</span>
-              </span>
+              <span>CSV <span class="muted small">A row for each entry, a column for each answer.</span></span>
             </label>
             <label>
               <input type="radio" name="kind" checked={kind === "ndjson"} onChange={() => setKind("ndjson")} />
-              <span>
-                NDJSON <span class="muted small">The records as the API gives them, one a line.</span>
-              </span>
+              <span>NDJSON <span class="muted small">The records as the API gives them, one a line.</span></span>
             </label>
           </fieldset>
           {kind === "csv" && (
@@ -98,9 +94,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
           )}
           <p class="actions">
             <button type="submit">Download</button>
-            <button type="button" class="quiet" onClick={close}>
-              Close
-            </button>
+            <button type="button" class="quiet" onClick={close}>Close</button>
           </p>
         </form>
       )}
@@ -112,9 +106,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
               <span class="spinner" aria-hidden="true" /> {state.at === "reading" ? `${count(state.count)} entries read…` : `${count(state.count)} rows written…`}
             </p>
             <p class="actions">
-              <button type="button" class="quiet" onClick={cancel}>
-                Cancel
-              </button>
+              <button type="button" class="quiet" onClick={cancel}>Cancel</button>
             </p>
           </>
         )}
@@ -124,12 +116,8 @@ export function DownloadDialog({ project, query, close }: { project: string; que
               The file is ready: {counted(state.count, "entry", "entries")}, {megabytes(state.bytes)}.
             </p>
             <p class="actions">
-              <button type="button" onClick={close}>
-                Done
-              </button>
-              <a ref={link} href={state.url} download={state.name}>
-                Save it again
-              </a>
+              <button type="button" onClick={close}>Done</button>
+              <a ref={link} href={state.url} download={state.name}>Save it again</a>
             </p>
           </>
         )}
@@ -138,9 +126,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
             <p>No file was made.</p>
             <Problem error={state.error} retry={() => void start()} />
             <p class="actions">
-              <button type="button" class="quiet" onClick={close}>
-                Close
-              </button>
+              <button type="button" class="quiet" onClick={close}>Close</button>
             </p>
           </>
         )}

@@ -2,10 +2,10 @@
 import type { Embeddable, EntryCount } from "@lectern/client";
 import { type Load, nameOf } from "../api.ts";
 import { samePeriod } from "../insights.ts";
-import { address, type Page } from "../router.ts";
+import { address } from "../router.ts";
 import { count, percent } from "../time.ts";
 import { Trend } from "./bars.tsx";
-import { Text } from "./parts.tsx";
+import { Change, Text } from "./parts.tsx";
 
 /** EmbeddableSelect lets the visitor choose one embeddable, or all. If they cannot be read, it is a field for the id. */
 export function EmbeddableSelect({ embeddables, value, choose }: { embeddables: Load<Embeddable[]>; value: string; choose: (id: string) => void }) {
@@ -38,19 +38,15 @@ interface Props {
   trend?: readonly EntryCount[] | undefined;
   /** How many rows there are at most. */
   most?: number;
-  /** How many days this page shows at first, if it has a period. The linked pages show the same. */
-  standard?: number;
-  /** The page that a title leads to. */
-  page?: Page;
 }
 
-/** EmbeddableTable lists embeddables, those with most entries first. */
-export function EmbeddableTable({ project, embeddables, counts, before, trend, most = Infinity, standard, page = "funnel" }: Props) {
+/** EmbeddableTable lists embeddables, those with most entries first. Its links show the same period. */
+export function EmbeddableTable({ project, embeddables, counts, before, trend, most = Infinity }: Props) {
   const of = (list: readonly EntryCount[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
   const rows = embeddables.map((e) => ({ e, now: of(counts, e.embeddable_id), old: of(before, e.embeddable_id) }));
   if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
   const starts = [...new Set(trend?.map((one) => one.from ?? ""))].filter(Boolean).sort();
-  const period = standard === undefined ? {} : samePeriod(standard);
+  const period = samePeriod();
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table of embeddables">
       <table>
@@ -70,10 +66,10 @@ export function EmbeddableTable({ project, embeddables, counts, before, trend, m
             return (
               <tr key={e.embeddable_id}>
                 <td class="wide wrap">
-                  <a href={address(project, page, e.embeddable_id, period)}><Text>{nameOf(e)}</Text></a>
+                  <a href={address(project, "funnel", e.embeddable_id, period)}><Text>{nameOf(e)}</Text></a>
                 </td>
                 {counts && <td class="number">{count(entries)}</td>}
-                {before && <td class="number muted">{old ? `${entries >= old.entries ? "+" : "−"}${percent(Math.abs(entries - old.entries) / old.entries)}` : "–"}</td>}
+                {before && <td class="number muted">{old ? <Change now={entries} old={old.entries} /> : "–"}</td>}
                 {counts && <td class="number">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
                 {trend && (
                   <td>
@@ -81,8 +77,8 @@ export function EmbeddableTable({ project, embeddables, counts, before, trend, m
                   </td>
                 )}
                 <td class="links">
-                  {page !== "funnel" && <><a href={address(project, "funnel", e.embeddable_id)}>Funnel</a>{" "}</>}
-                  {page !== "answers" && <><a href={address(project, "answers", e.embeddable_id, period)}>Answers</a>{" "}</>}
+                  <a href={address(project, "answers", e.embeddable_id, period)}>Answers</a>{" "}
+                  <a href={address(project, "embeddables", e.embeddable_id, period)}>Versions</a>{" "}
                   <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
                 </td>
               </tr>

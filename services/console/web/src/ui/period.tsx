@@ -1,7 +1,7 @@
 // The fields that filter a page by time. Each keeps its value in the address.
 import { type Period, periods, type Span } from "../insights.ts";
 import { filter } from "../router.ts";
-import { counted, day, firstDay, lastDay } from "../time.ts";
+import { counted, day, dayStarts, firstDay, isoDay, lastDay } from "../time.ts";
 
 function take({ currentTarget: { name, value, validity } }: { currentTarget: HTMLInputElement }) {
   // A date is invalid while its year is typed.
@@ -9,7 +9,7 @@ function take({ currentTarget: { name, value, validity } }: { currentTarget: HTM
 }
 
 /** PeriodFilter lets the visitor choose a period: by its days, unless named is false, or by its dates. */
-export function PeriodFilter({ period, standard, named = true }: { period: Period; standard: number; named?: boolean }) {
+export function PeriodFilter({ period, named = true }: { period: Period; named?: boolean }) {
   const own = period.from !== "" || period.to !== "";
   const field = (label: string, name: "from" | "to") => (
     <label>
@@ -17,17 +17,19 @@ export function PeriodFilter({ period, standard, named = true }: { period: Perio
       <input name={name} type="date" min={firstDay} max={lastDay} value={period[name]} onChange={take} />
     </label>
   );
+  const choice = (name: string, pressed: boolean, to: Record<string, string>, key?: string) => (
+    <button key={name} type="button" class="quiet" aria-pressed={pressed} aria-keyshortcuts={key} onClick={() => filter(to)}>{name}</button>
+  );
   return (
     <>
-      {named && <div class="segments" role="group" aria-label="Period">
-        {periods.map((days) => (
-          <button key={days} type="button" class="quiet" aria-pressed={!own && period.days === days} onClick={() => filter({ from: "", to: "", days: days === standard ? "" : String(days) })}>
-            {days ? `${days} days` : "All time"}
-          </button>
-        ))}
-      </div>}
-      {field("From", "from")}
-      {field("To", "to")}
+      {named && (
+        <div class="segments" role="group" aria-label="Period">
+          {periods.map((days) => choice(days ? `${days} days` : "All time", !own && period.days === days, { from: "", to: "", days: String(days) }, String(days).charAt(0)))}
+          {choice("Custom", own, { from: isoDay(dayStarts(Date.now(), period.days || 30)[0] ?? 0), to: isoDay(Date.now()), days: "" })}
+        </div>
+      )}
+      {(own || !named) && field("From", "from")}
+      {(own || !named) && field("To", "to")}
     </>
   );
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useLoad } from "../api.ts";
 import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
-import { address, go, type Page, pageNames, pages } from "../router.ts";
+import { address, go, listOf, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
 import { Help, keys, Search } from "./dialogs.tsx";
 import { Text } from "./parts.tsx";
@@ -33,7 +33,9 @@ export function Shell({ project, page, children }: { project: string; page: Page
       }
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target) || dialog.peek() !== "") return;
       const to = wasG ? keys[event.key] : undefined;
+      const control = document.querySelector<HTMLElement>(`main [aria-keyshortcuts="${CSS.escape(event.key)}"]`);
       if (to) go(address(project, to));
+      else if (control) control.click();
       else if (event.key === "g") afterG.current = true;
       else if (event.key === "/") dialog.value = "search";
       else if (event.key === "?") dialog.value = "help";
@@ -73,9 +75,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
         <ul>
           {pages.map((p) => (
             <li key={p}>
-              <a href={address(project, p)} aria-current={p === page ? "page" : undefined}>
-                {pageNames[p]}
-              </a>
+              <a href={address(project, p)} aria-current={p === listOf(page) ? "page" : undefined}>{pageNames[p]}</a>
             </li>
           ))}
         </ul>
@@ -84,11 +84,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
             <span>Times in</span>
             <select value={zone.value} onChange={(e) => (zone.value = e.currentTarget.value)}>
               {zones.includes(browserZone) || <option value={browserZone}>{browserZone}</option>}
-              {zones.map((z) => (
-                <option key={z} value={z}>
-                  {z === browserZone ? `${z} (this device)` : z}
-                </option>
-              ))}
+              {zones.map((z) => <option key={z} value={z}>{z}</option>)}
             </select>
           </label>
           <label>
@@ -103,9 +99,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
             <button type="button" class="quiet small" onClick={() => (dialog.value = "help")} aria-keyshortcuts="?">
               Help <kbd>?</kbd>
             </button>
-            <button type="button" class="quiet small" onClick={signOut}>
-              Sign out
-            </button>
+            <button type="button" class="quiet small" onClick={signOut}>Sign out</button>
           </div>
         </div>
       </nav>
@@ -115,9 +109,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
             <strong>You are offline.</strong> What is shown may be out of date.
           </p>
         )}
-        <main id="main" tabIndex={-1}>
-          {children}
-        </main>
+        <main id="main" tabIndex={-1}>{children}</main>
       </div>
       {dialog.value === "help" && <Help close={() => (dialog.value = "")} />}
       {dialog.value === "search" && <Search project={project} close={() => (dialog.value = "")} />}
