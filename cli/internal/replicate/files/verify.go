@@ -114,12 +114,10 @@ func (r removalRow) change() client.Change {
 func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error) {
 	next := d.manifest
 	next.Entries = slices.Clone(next.Entries)
-	at := map[string]int{}
 	for i := range next.Entries {
 		e := &next.Entries[i]
-		at[e.EmbeddableID] = i
 		keep := func(r entryRow) bool { return !m.Entries[r.EntryID] }
-		if e.Files, err = kept(ctx, d, "entries/"+folderOf(e.EmbeddableID), e.Files, d.sets[e.EmbeddableID], keep); err != nil {
+		if e.Files, err = kept(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], keep); err != nil {
 			return err
 		}
 	}
@@ -134,20 +132,8 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 			return err
 		}
 		rows := rowsOf(changes)
-		for _, id := range rows.embeddables {
-			i, ok := at[id]
-			if !ok {
-				i = len(next.Entries)
-				at[id] = i
-				next.Entries = append(next.Entries, embeddable{EmbeddableID: id})
-				d.sets[id] = d.Columns.Set()
-			}
-			e, set := &next.Entries[i], d.sets[id]
-			for _, r := range rows.entries[id] {
-				set.Observe(r.EntryData)
-			}
-			e.Columns = set.Columns()
-			if e.Files, err = added(ctx, d, "entries/"+folderOf(id), e.Files, rows.entries[id], set); err != nil {
+		for _, e := range d.observe(&next, rows) {
+			if e.Files, err = added(ctx, d, e.folder(), e.Files, rows.entries[e.EmbeddableID], d.sets[e.EmbeddableID]); err != nil {
 				return err
 			}
 		}

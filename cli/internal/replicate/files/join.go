@@ -1,0 +1,146 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
+)
+
+// Rows are joined with the files before them, unless these have more than smallBytes or more than joined times as many rows.
+// From ownRows on, rows have a file of their own. So a copy that follows the feed consists of few small files, and each row
+// is written a few times at most.
+const (
+	smallBytes = 256 << 10
+	joined     = 8
+	ownRows    = 2000
+)
+
+// add writes rows to a file of a kind, and returns files with it. Small files at the end are replaced by one that has their
+// rows too, except those of entries that were removed. A load gathers some such files first.
+func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, removed removals, load bool) ([]file, error) {
+	if len(rows) == 0 && len(files) > 0 {
+		return files, nil
+	}
+	keep, n, least := len(files), len(rows), 1
+	if load {
+		least = joined - 1
+	}
+	large := func(f file) bool { return f.Rows > joined*n || f.Bytes > smallBytes }
+	for n < ownRows && keep >= least && !slices.ContainsFunc(files[keep-least:keep], large) {
+		for range least {
+			keep--
+			n += files[keep].Rows
+		}
+	}
+	if removed != nil {
+		var err error
+		if removed, err = d.removedFrom(ctx, files[keep:], removed); err != nil {
+			return nil, err
+		}
+	}
+	f, err := write(ctx, d, kind, files[keep:], rows, set, removed)
+	return append(files[:keep:keep], f), err
+}
+
+// removedFrom adds to removed the earlier removals of entries that have rows in files. Only those of retention have left
+// rows.
+func (d *Destination) removedFrom(ctx context.Context, files []file, removed removals) (removals, error) {
+	later := slices.DeleteFunc(slices.Clone(d.manifest.Removals), func(f file) bool { return len(files) == 0 || f.LastSeq < files[0].FirstSeq })
+	if len(later) == 0 {
+		return removed, nil
+	}
+	ids := map[string]bool{}
+	if err := d.eachKey(ctx, files, func(k key) { ids[k.EntryID] = true }); err != nil {
+		return nil, err
+	}
+	removed = maps.Clone(removed)
+	err := d.eachKey(ctx, later, func(k key) {
+		if ids[k.EntryID] {
+			removed[k.EntryID] = max(removed[k.EntryID], k.Seq)
+		}
+	})
+	return removed, err
+}
+
+// write writes the rows of files and then further rows to a new file, without those of removed entries.
+func write[T row](ctx context.Context, d *Destination, kind string, from []file, rows []T, set *columns.Set, removed removals) (file, error) {
+	var b bytes.Buffer
+	var made file
+	w := parquetfile.NewWriter(&b, set, dataOf[T])
+	put := func(rows []T) error {
+		rows = slices.DeleteFunc(rows, func(r T) bool { return removed.has(r.key()) })
+		if len(rows) == 0 {
+			return nil
+		}
+		if made.Rows == 0 {
+			made.FirstSeq = rows[0].key().Seq
+		}
+		made.Rows, made.LastSeq = made.Rows+len(rows), rows[len(rows)-1].key().Seq
+		return w.Write(rows)
+	}
+	for _, f := range from {
+		if err := eachRows(ctx, d, f, put); err != nil {
+			return made, err
+		}
+	}
+	if err := put(rows); err != nil {
+		return made, err
+	}
+	if err := w.Close(); err != nil {
+		return made, err
+	}
+	err := d.save(ctx, kind, &made, b.Bytes())
+	return made, err
+}
+
+// save writes a file of a kind under a new name.
+func (d *Destination) save(ctx context.Context, kind string, f *file, data []byte) error {
+	f.Path, f.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, f.LastSeq, random()), len(data)
+	if err := d.write(ctx, f.Path, data); err != nil {
+		return fmt.Errorf("write %s: %w", f.Path, err)
+	}
+	return nil
+}
+
+// eachKey calls do with the key of each row of files.
+func (d *Destination) eachKey(ctx context.Context, files []file, do func(key)) error {
+	for _, f := range files {
+		err := eachRows(ctx, d, f, func(rows []key) error {
+			for _, k := range rows {
+				do(k)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRows calls do with the rows of a file of the copy, some at a time.
+func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) error) error {
+	data, _, err := d.read(ctx, f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
+	}
+	if err != nil {
+		return err
+	}
+	for rows, err := range parquetfile.Rows[T](bytes.NewReader(data)) {
+		if err == nil {
+			err = do(rows)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+)
+
+// layout is the version of the manifest and of the columns of the files.
+const layout = 2
+
+const manifestName = "manifest.json"
+
+// manifest is the content of manifest.json.
+type manifest struct {
+	Layout int `json:"layout"`
+	replicate.Source
+	replicate.Position
+	// Writer is the process that may replace the manifest.
+	Writer    string    `json:"writer"`
+	ChangedAt time.Time `json:"changed_at"`
+	// Began is the project's newest number when the copy began. So the copy never had entries that were removed before.
+	Began int64 `json:"began"`
+	// Rewritten counts the files that erasures have rewritten.
+	Rewritten int `json:"files_rewritten"`
+	// Columns names the choice of columns of entry_data.
+	Columns  string       `json:"columns"`
+	Entries  []embeddable `json:"entries"`
+	Events   []file       `json:"events"`
+	Removals []file       `json:"removals"`
+	// These have one file each, and none if the key may not read them.
+	Embeddables []file `json:"embeddables"`
+	Versions    []file `json:"embeddable_versions"`
+	Experiments []file `json:"experiments"`
+	History     []file `json:"experiment_history"`
+}
+
+// embeddable is the entries of an embeddable. Its files have columns of their own.
+type embeddable struct {
+	EmbeddableID string           `json:"embeddable_id"`
+	Columns      []columns.Column `json:"columns"`
+	Files        []file           `json:"files"`
+}
+
+// special matches what the name of a folder has in another form.
+var special = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// folder returns the folder of the files. Its name is the id, with each special byte as ~ and two hex digits. A digest
+// replaces the end of a long one.
+func (e embeddable) folder() string {
+	name := special.ReplaceAllStringFunc(e.EmbeddableID, func(s string) string {
+		return strings.ReplaceAll(fmt.Sprintf("~% x", s), " ", "~")
+	})
+	const longest = 100
+	if name == "" || len(name) > longest {
+		name = fmt.Sprintf("%.*s~%x", longest, name, sha256.Sum256([]byte(e.EmbeddableID)))
+	}
+	return "entries/" + name
+}
+
+// file is a file of the copy. Its rows are in the order of their numbers.
+type file struct {
+	Path  string `json:"path"` // relative to the manifest
+	Rows  int    `json:"rows"`
+	Bytes int    `json:"bytes"`
+	// FirstSeq and LastSeq are the numbers of the first and the last row; 0 without rows.
+	FirstSeq int64 `json:"first_seq"`
+	LastSeq  int64 `json:"last_seq"`
+}
+
+// load reads and checks the manifest, or makes one for an empty storage.
+func (d *Destination) load(ctx context.Context) error {
+	data, version, err := d.read(ctx, manifestName)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	objects, err := d.list(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, o := range objects {
+		if !o.past {
+			there[o.name] = true
+		}
+	}
+	d.sets, d.version = map[string]*columns.Set{}, version
+	if !missing {
+		return d.check(data, there)
+	}
+	for name := range there {
+		if !unfinished.MatchString(name) {
+			return fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
+		}
+	}
+	d.manifest = manifest{
+		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
+		Embeddables: []file{}, Versions: []file{}, Experiments: []file{}, History: []file{},
+	}
+	return nil
+}
+
+// check uses the manifest in data, if it has this source and its files are there.
+func (d *Destination) check(data []byte, there map[string]bool) error {
+	var m manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("%s of %s is not one of lectern sync (%w): give an empty place", manifestName, d, err)
+	}
+	switch {
+	case m.Layout != layout:
+		return fmt.Errorf("%s has a copy of layout %d; this version of lectern writes layout %d: use the version that made it, or give an empty place", d, m.Layout, layout)
+	case m.ProjectID != d.Source.ProjectID:
+		return fmt.Errorf("%s has a copy of project %q, not of %q: give another place", d, m.ProjectID, d.Source.ProjectID)
+	case m.URL != d.Source.URL && !d.Moved:
+		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another place", d, m.URL, d.Source.URL)
+	case m.Columns != d.Columns.String():
+		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
+	}
+	for name := range m.files() {
+		if !there[name] && !d.Repair {
+			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, name, manifestName)
+		}
+	}
+	m.Source = d.Source
+	d.manifest = m
+	for _, e := range m.Entries {
+		d.sets[e.EmbeddableID] = d.Columns.Restore(e.Columns)
+	}
+	return nil
+}
+
+var (
+	// ownName matches the names that this package gives to files of rows.
+	ownName = regexp.MustCompile(`^(entries/[^/]+|[a-z_]+)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
+	// unfinished matches the names of files that a process was writing in a folder when it ended.
+	unfinished = regexp.MustCompile(`^((entries/[^/]+|[a-z_]+)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
+)
+
+// clean removes all versions of the files that neither the manifest names nor readers may still need, and the past
+// versions of the manifest.
+func (d *Destination) clean(ctx context.Context) error {
+	objects, err := d.list(ctx)
+	if err != nil {
+		return err
+	}
+	named := d.manifest.files()
+	for _, o := range objects {
+		_, kept := d.replaced[o.name]
+		if unfinished.MatchString(o.name) || ownName.MatchString(o.name) && !named[o.name] && !kept || o.name == manifestName && o.past {
+			if err := d.remove(ctx, o); err != nil {
+				return fmt.Errorf("remove %s, which is no part of the copy: %w", o.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keepReplaced is how long files stay that the manifest no longer names, for readers that have read it before.
+const keepReplaced = time.Hour
+
+// exchange commits a manifest. Files that it no longer names stay for between one and two times keepReplaced, so that the
+// storage is listed seldom.
+func (d *Destination) exchange(ctx context.Context, next manifest) error {
+	before := d.manifest.files()
+	if err := d.commit(ctx, next); err != nil {
+		return err
+	}
+	named, now := d.manifest.files(), time.Now()
+	for name := range before {
+		if !named[name] {
+			d.replaced[name] = now
+		}
+	}
+	due := false
+	for _, since := range d.replaced {
+		due = due || now.Sub(since) > 2*keepReplaced
+	}
+	if !due {
+		return nil
+	}
+	maps.DeleteFunc(d.replaced, func(_ string, since time.Time) bool { return now.Sub(since) > keepReplaced })
+	return d.clean(ctx)
+}
+
+// commit replaces the manifest.
+func (d *Destination) commit(ctx context.Context, m manifest) error {
+	m.ChangedAt = time.Now().UTC().Truncate(time.Second)
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	version, err := d.replace(ctx, manifestName, append(data, '\n'), d.version)
+	if errors.Is(err, errChanged) {
+		return fmt.Errorf("another sync writes to %s: run one at a time", d)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", manifestName, err)
+	}
+	d.manifest, d.version = m, version
+	return nil
+}
+
+// files returns the paths of the files.
+func (m *manifest) files() map[string]bool {
+	named := map[string]bool{}
+	lists := [][]file{m.Events, m.Removals, m.Embeddables, m.Versions, m.Experiments, m.History}
+	for _, e := range m.Entries {
+		lists = append(lists, e.Files)
+	}
+	for _, f := range slices.Concat(lists...) {
+		named[f.Path] = true
+	}
+	return named
+}
+
+func random() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
