@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/client"
@@ -18,9 +19,10 @@ type eraseCommand struct {
 	Contact string `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
 	All     bool   `help:"Remove all data of the project, and revoke its API keys."`
 	outputFlags
-	Wait    []string `sep:"none" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated." placeholder:"URL"`
-	Schema  string   `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
-	Confirm string   `help:"Do not ask before --all removes this project." placeholder:"ID"`
+	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several." placeholder:"URL"`
+	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
+	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
+	Confirm string        `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
 // Help describes the effect, with examples.
@@ -49,7 +51,7 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	case given != 1:
 		return usagef("erase was given %d of --entry ID, --contact ID and --all; allowed: one of them", given)
 	case e.All && len(e.Wait) > 0:
-		return usagef("--wait was given with --all, which copies do not see; allowed: --entry or --contact")
+		return usagef("--wait or LECTERN_ERASE_WAIT was given with --all, which copies do not see; allowed: --entry or --contact")
 	case e.All:
 		return e.removeProject(s, c)
 	}

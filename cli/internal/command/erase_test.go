@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,7 +157,8 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	environ := map[string]string{
 		"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
 	}
-	warehouse, folder := pgtest.Database(t, empty).OwnerURL, "file://"+filepath.Join(t.TempDir(), "shop")
+	path := filepath.Join(t.TempDir(), "shop")
+	warehouse, folder := pgtest.Database(t, empty).OwnerURL, "file://"+path
 	sync := func() {
 		t.Helper()
 		for _, to := range []string{warehouse, folder} {
@@ -165,10 +167,12 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	}
 	sync()
 	began := time.Now()
-	var out, errs bytes.Buffer
+	var out bytes.Buffer
+	var errs servicetest.Log
 	ended := make(chan int, 1)
+	environ["LECTERN_ERASE_WAIT"] = folder + " " + warehouse // with a password
 	go func() {
-		ended <- Main(&Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2", "--wait", warehouse, "--wait", folder})
+		ended <- Main(&Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2"})
 	}()
 	eventually.True(t, "the removal", func() bool { return lectern(t, "", environ, "get", "entry", "en_2").code == exitFailure })
 	select {
@@ -176,6 +180,23 @@ func TestEraseWaitsForCopies(t *testing.T) {
 		t.Fatalf("ended before the copies had the removal: %s%s", out.String(), errs.String())
 	default:
 	}
+	says := func(text string) {
+		t.Helper()
+		eventually.True(t, text, func() bool { return strings.Contains(errs.String(), text) })
+	}
+	says("Removed. Waiting for the folder " + path + ": its sync has not come to the removal yet")
+	if err := os.Rename(path, path+" away"); err != nil {
+		t.Fatal(err)
+	}
+	says("Removed. Waiting for the folder " + path + ": manifest.json of folder")
+	if err := os.Rename(path+" away", path); err != nil {
+		t.Fatal(err)
+	}
+	late := lectern(t, "", environ, "erase", "--contact", "c_en_2", "--timeout", "1ms")
+	if late.code != exitFailure || !strings.Contains(late.err, "the data is removed, but within 1ms (--timeout) the folder ") {
+		t.Errorf("%+v", late)
+	}
+	delete(environ, "LECTERN_ERASE_WAIT")
 	sync()
 	if code := <-ended; code != exitOK {
 		t.Fatalf("%d, %s", code, errs.String())
@@ -184,7 +205,7 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	if r.ContactID != "c_en_2" || r.Entries != 1 || r.Seq == 0 || r.RemovedAt.Before(began) || len(r.Copies) != 2 {
 		t.Fatalf("%+v", r)
 	}
-	for i, rewritten := range []*int{nil, new(1)} {
+	for i, rewritten := range []*int{new(1), nil} {
 		if c := r.Copies[i]; c.Seq == 0 || c.Seq > r.Seq || c.PassedAt.Before(r.RemovedAt) || !cmp.Equal(c.FilesRewritten, rewritten) {
 			t.Errorf("%+v", c)
 		}

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,48 +74,56 @@ func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client
 
 // wait prints the receipt of a removal once all copies have passed it.
 func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, copies []awaited, reader *client.Client) error {
+	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
+	defer cancel()
 	r := receipt{
 		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: removed.Entries, Events: removed.Events, RemovedAt: s.Now().UTC(),
 	}
-	newest, err := reader.ChangesPage(s.Context, e.Project, client.ChangeQuery{After: "now", PageSize: 1})
-	if err != nil {
-		return err
-	}
-	r.Seq = newest.LastSeq
 	for _, one := range copies {
-		c.note(s, "Removed. Waiting for the %s.", one.name)
-		status, err := one.passed(s, reader, e.Project, r.Seq)
-		if err != nil {
-			return err
+		say := replicate.Once(func(text string) { c.note(s, "Removed. Waiting for the %s%s", one.name, text) })
+		for {
+			status, err := one.passed(ctx, reader, &r)
+			if err == nil {
+				passed := copyReceipt{Copy: one.name, Seq: status.Position.Seq, PassedAt: s.Now().UTC()}
+				if status.Rewritten != nil {
+					passed.FilesRewritten = new(*status.Rewritten - *one.before.Rewritten)
+				}
+				r.Copies = append(r.Copies, passed)
+				break
+			}
+			if s.Context.Err() != nil {
+				return s.Context.Err()
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", e.Timeout, one.name, err)
+			}
+			say(": " + oneLine(err))
+			select { // a fault may pass
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
 		}
-		passed := copyReceipt{Copy: one.name, Seq: status.Position.Seq, PassedAt: s.Now().UTC()}
-		if status.Rewritten != nil {
-			passed.FilesRewritten = new(*status.Rewritten - *one.before.Rewritten)
-		}
-		r.Copies = append(r.Copies, passed)
 	}
 	return e.printValue(s, r)
 }
 
-// passed waits until the copy has all changes up to a number. Numbers have gaps, so the feed says what comes after the
-// copy's position.
-func (a awaited) passed(s *Session, reader *client.Client, project string, seq int64) (replicate.Status, error) {
-	for {
-		status, err := a.to.Status(s.Context)
+// passed returns an error until the copy has all changes up to the number of the removal, which it adds to the receipt.
+func (a awaited) passed(ctx context.Context, reader *client.Client, r *receipt) (replicate.Status, error) {
+	if r.Seq == 0 {
+		newest, err := reader.ChangesPage(ctx, r.ProjectID, client.ChangeQuery{After: "now", PageSize: 1})
 		if err != nil {
-			return status, err
+			return replicate.Status{}, err
 		}
-		next, err := reader.ChangesPage(s.Context, project, client.ChangeQuery{Cursor: status.Position.Cursor, PageSize: 1})
-		if err != nil {
-			return status, err
-		}
-		if len(next.Changes) > 0 && next.Changes[0].Seq > seq || len(next.Changes) == 0 && next.Current {
-			return status, nil
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-s.Context.Done():
-			return status, s.Context.Err()
-		}
+		r.Seq = newest.LastSeq
 	}
+	status, err := a.to.Status(ctx)
+	if err != nil {
+		return status, err
+	}
+	// Numbers have gaps, so the feed says what comes after the copy's position.
+	next, err := reader.ChangesPage(ctx, r.ProjectID, client.ChangeQuery{Cursor: status.Position.Cursor, PageSize: 1})
+	if err == nil && (len(next.Changes) == 0 && !next.Current || len(next.Changes) > 0 && next.Changes[0].Seq <= r.Seq) {
+		err = errors.New("its sync has not come to the removal yet")
+	}
+	return status, err
 }
