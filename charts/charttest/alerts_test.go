@@ -142,6 +142,9 @@ func alertCases() []alertCase {
 		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "0x59 3"}, copied, "The copy of sync-shop differs from its source in 3 rows."},
 		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "3x59 0"}, nil, ""},
 
+		{"LecternSyncNotVerified", samples{`lectern_sync_since_verified_seconds{component="sync-shop"}`: "700000x60"}, copied, "No comparison of sync-shop with its source has ended for 8d 2h 26m 40s."},
+		{"LecternSyncNotVerified", samples{`lectern_sync_since_verified_seconds{component="sync-shop"}`: "600000x60", `lectern_sync_since_verified_seconds{component="sync-other"}`: "700000x60"}, nil, ""},
+
 		{"LecternSyncFailing", samples{`lectern_sync_failing_seconds{component="sync-shop"}`: "1200x60"}, copied, "The destination of sync-shop has taken nothing for 20m 0s."},
 		{"LecternSyncFailing", samples{`lectern_sync_failing_seconds{component="sync-shop"}`: "600x60"}, nil, ""},
 
@@ -164,7 +167,7 @@ func TestAlerts(t *testing.T) {
 		}
 		t.Skip("needs promtool: run scripts/setup")
 	}
-	r := render(t, "metrics: {rules: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
+	r := render(t, "metrics: {rules: {enabled: true}}\n"+verified)
 	rules := map[string]monitoring.Rule{}
 	for _, rule := range alerts(t, r) {
 		rules[rule.Alert] = rule

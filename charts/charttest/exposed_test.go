@@ -107,7 +107,7 @@ func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetes
 	args := pod.Containers[0].Args
 	follow := slices.Index(args, "--follow")
 	// A copy has a metric of its verification once there was one.
-	for _, mode := range []string{"--once", "--verify"} {
+	for _, mode := range []string{"--quiet", "--verify"} {
 		once := exec.Command(program, slices.Replace(slices.Clone(args), follow, follow+1, mode)...)
 		once.Env = environ
 		if said, err := once.CombinedOutput(); err != nil {

@@ -20,10 +20,13 @@ type query struct {
 	expression string
 }
 
+// verified has a copy that is compared with its source, so that all alerts are there.
+const verified = "sync: {copies: {shop: {project: pr_1, verify: {schedule: weekly}}}}"
+
 // queries returns all expressions in the chart's dashboards and alerts.
 func queries(t *testing.T) []query {
 	t.Helper()
-	r := render(t, "metrics: {rules: {enabled: true}, dashboards: {enabled: true}}")
+	r := render(t, "metrics: {rules: {enabled: true}, dashboards: {enabled: true}}\n"+verified)
 	var all []query
 	for _, rule := range alerts(t, r) {
 		all = append(all, query{"alert " + rule.Alert, rule.Expr.String()})
@@ -177,7 +180,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		}
 	}
 	named := map[string]bool{}
-	for _, rule := range alerts(t, render(t, "metrics: {rules: {enabled: true}}")) {
+	for _, rule := range alerts(t, render(t, "metrics: {rules: {enabled: true}}\n"+verified)) {
 		if named[rule.Alert] {
 			t.Errorf("%s is there twice", rule.Alert)
 		}

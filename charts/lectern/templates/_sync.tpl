@@ -176,6 +176,7 @@ spec:
   jobTemplate:
     spec:
       backoffLimit: 0
+      activeDeadlineSeconds: {{ int $.c.verify.timeoutSeconds }}
       template:
         {{- include "lectern.sync.pod" (merge (dict "verify" true) $) | nindent 8 }}
 {{- end -}}

@@ -33,6 +33,7 @@ type syncMetrics struct {
 	progress replicate.Progress
 	batches  bool      // one was committed at least, so progress is known
 	current  time.Time // when the copy last had all changes; the start of the process before that
+	began    time.Time // the start of the process
 	// How often the two sides failed for a time.
 	apiFailures, destinationFailures int64
 	failing                          time.Time // since when the destination has failed; zero if its last batch was committed
@@ -41,7 +42,7 @@ type syncMetrics struct {
 
 // serve returns the metrics of a sync, and serves them if an address is set. The caller closes them.
 func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
-	m := &syncMetrics{now: s.Now, current: s.Now()}
+	m := &syncMetrics{now: s.Now, current: s.Now(), began: s.Now()}
 	if f.MetricsAddress == "" {
 		return m, nil
 	}
@@ -144,11 +145,13 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		metric.WithDescription("Requests to the API, or batches of the destination, that failed and were tried again."))
 	differences, err6 := meter.Int64ObservableGauge("lectern.sync.differences", metric.WithUnit("{difference}"),
 		metric.WithDescription("Differences between the copy and its source that the last verification found and did not mend. Not reported before one."))
+	verified, err9 := meter.Float64ObservableGauge("lectern.sync.since_verified", metric.WithUnit("s"),
+		metric.WithDescription("Time since the last verification of the copy, or since the start of the process if there was none."))
 	failing, err8 := meter.Float64ObservableGauge("lectern.sync.failing", metric.WithUnit("s"),
 		metric.WithDescription("Time since the destination began to fail without a success between; 0 while it takes batches."))
 	stopped, err7 := meter.Int64ObservableGauge("lectern.sync.stopped", metric.WithUnit("{copy}"),
 		metric.WithDescription("1 after the receiver answered 410: nothing is sent until --resume is given."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		return err
 	}
 	side := func(name string) metric.MeasurementOption {
@@ -162,8 +165,11 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		} else if m.batches {
 			o.ObserveInt64(distance, max(p.LastSeq-p.Seq, 0))
 		}
-		if v := m.progress.Verified; !v.At.IsZero() {
+		if v := m.progress.Verified; v.At.IsZero() {
+			o.ObserveFloat64(verified, m.now().Sub(m.began).Seconds())
+		} else {
 			o.ObserveInt64(differences, v.Differences)
+			o.ObserveFloat64(verified, m.now().Sub(v.At).Seconds())
 		}
 		o.ObserveFloat64(since, m.now().Sub(m.current).Seconds())
 		o.ObserveInt64(changes, m.progress.Changes)
@@ -181,6 +187,6 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 			o.ObserveInt64(stopped, 0)
 		}
 		return nil
-	}, distance, since, changes, size, failures, differences, failing, stopped)
+	}, distance, since, changes, size, failures, differences, verified, failing, stopped)
 	return err
 }
