@@ -24,8 +24,7 @@ type syncCommand struct {
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema of the copy or of --state, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
-	Once       bool   `help:"End when the copy is current, which is the default."`
-	Follow     bool   `help:"Stay connected and copy each change as it comes."`
+	Follow     bool   `help:"Stay connected and copy each change as it comes. Default: end when the copy is current."`
 	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
 	Verify     bool   `help:"Copy nothing, but compare the copy with the source and print each difference as a line of JSON. The exit code is 1 if there is one."`
 	Repair     bool   `help:"With --verify: also mend the copy. No other sync may write to it meanwhile."`
@@ -77,11 +76,8 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	}
-	if f.Once && f.Follow {
-		return usagef("--once and --follow were both given; allowed: one of them")
-	}
-	if f.Verify && (f.Once || f.Follow) || f.Repair && !f.Verify {
-		return usagef("allowed are --once, --follow, --verify, and --verify --repair")
+	if f.Verify && f.Follow || f.Repair && !f.Verify {
+		return usagef("allowed are --follow, --verify, and --verify --repair")
 	}
 	var report *syncReport
 	to, err := f.destination(s.Environ, func(text string) { report.note(text) })

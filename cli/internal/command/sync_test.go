@@ -83,7 +83,7 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": missing:1; to mend it") {
 		t.Errorf("%+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -116,7 +116,7 @@ func TestSync(t *testing.T) {
 		{"no file of columns", []string{"--columns", "all"}, exitUsage, "--columns takes auto, none or a file: open all: no such file"},
 		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
 		{"other columns", []string{"--schema", "listed"}, exitFailure, "give --columns as before"},
-		{"both ends", []string{"--once", "--follow"}, exitUsage, "--once and --follow"},
+		{"both ends", []string{"--verify", "--follow"}, exitUsage, "allowed are --follow, --verify"},
 		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},
 		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, exitFailure, "check the key"},
 		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, exitFailure, `a copy of project "pr_1", not of "pr_2"`},

@@ -3,9 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -36,13 +34,10 @@ func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to de
 		c.note(s, "The %s equals its source.", to)
 		return nil
 	}
-	var counts []string
-	for _, fault := range slices.Sorted(maps.Keys(found.Counts)) {
-		counts = append(counts, fmt.Sprintf("%d %s", found.Counts[fault], fault))
-	}
+	counts := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(found.Counts), "map["), "]") // such as missing:2 stale:1
 	if found.Left > 0 {
-		return fmt.Errorf("the %s differs from its source: %s; to mend it, stop other syncs and add --repair", to, strings.Join(counts, ", "))
+		return fmt.Errorf("the %s differs from its source: %s; to mend it, stop other syncs and add --repair", to, counts)
 	}
-	c.note(s, "The %s differed from its source: %s. It is mended.", to, strings.Join(counts, ", "))
+	c.note(s, "The %s differed from its source: %s. It is mended.", to, counts)
 	return nil
 }

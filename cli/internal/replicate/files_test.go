@@ -113,8 +113,13 @@ func (l *lake) rowsOf(t *testing.T, name string, want int) (list []row) {
 	if err != nil || len(all) != want {
 		t.Fatalf("%s: %v, %d rows of %d", name, err, len(all), want)
 	}
+	last := int64(0)
 	for _, one := range all {
-		list = append(list, one.(row))
+		r := one.(row)
+		seq, _ := r["seq"].(int64)
+		if list, last = append(list, r), max(seq, last); seq < last {
+			t.Errorf("%s: %d comes after %d", name, seq, last)
+		}
 	}
 	return list
 }
@@ -298,12 +303,12 @@ func with(objects map[string]string, text string) (n int) {
 }
 
 // person stores an entry and an event with a text in the contact, an answer and the event.
-func (l *lake) person(t *testing.T, id, text string) {
+func (s *source) person(t *testing.T, id, text string) {
 	t.Helper()
 	one, view := entry(id, 1, fmt.Sprintf(`{"n":1,"text":%q}`, text)), event(id, 1)
 	one["contact_id"], view["contact_id"], view["url"], view["page_key"] = text, text, "https://example.com/"+text, text
-	l.MustIngest(t, "entries", one)
-	l.MustIngest(t, "events", view)
+	s.MustIngest(t, "entries", one)
+	s.MustIngest(t, "events", view)
 }
 
 // An erased entry leaves all files at once, also those that were replaced and wait for readers. One of retention leaves with

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -168,6 +171,32 @@ func (w *warehouse) check(t *testing.T) {
 	}
 }
 
+// forgets checks by pg_dump that an erased person leaves the copy.
+func (w *warehouse) forgets(t *testing.T, o postgres.Options) {
+	t.Helper()
+	bin, err := pglocal.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dumped := func() int {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--dbname", w.url).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(out), "Ada-canary")
+	}
+	w.person(t, "en_ada", "Ada-canary")
+	w.mustSync(t, o)
+	if n := dumped(); n < 5 {
+		t.Errorf("the dump of the copy has the person %d times; want the contact of the entry and the event, the answer, the URL and the page", n)
+	}
+	w.remove(t, "erased", "en_ada")
+	w.mustSync(t, o)
+	if n := dumped(); n > 0 {
+		t.Errorf("the dump of the copy still has the person %d times", n)
+	}
+}
+
 func TestPostgresCopyEqualsTheSource(t *testing.T) {
 	w := newWarehouse(t)
 	w.fill(t, 0, 60)
@@ -209,6 +238,7 @@ func TestPostgresCopyEqualsTheSource(t *testing.T) {
 	if p := w.mustSync(t, w.options()); p.Changes != 0 || !p.Current {
 		t.Errorf("%+v; want none", p)
 	}
+	w.forgets(t, w.options())
 }
 
 func TestPostgresSoftDelete(t *testing.T) {
@@ -232,6 +262,7 @@ func TestPostgresSoftDelete(t *testing.T) {
 	if e, v := w.value(t, marked+"entries"), w.value(t, marked+"events"); e != "en_1 purged" || v != "en_1 purged,en_1 purged,en_2 purged" {
 		t.Errorf("marked are entries %q and events %q", e, v)
 	}
+	w.forgets(t, o)
 	o.SoftDelete = false
 	if _, err := w.sync(t.Context(), small{w.open(t, o)}); err == nil || !strings.Contains(err.Error(), "give --soft-delete as before") {
 		t.Errorf("without --soft-delete: %v", err)

@@ -73,20 +73,20 @@ func (r *run) look(ctx context.Context, b *Batch) error {
 
 // readProject reads the project's other records, and makes a digest of all. The list of versions stands for their
 // definitions, which never change.
-func (r *run) readProject(ctx context.Context) (*Project, string, error) {
+func (o *Options) readProject(ctx context.Context) (*Project, string, error) {
 	p, digest := &Project{}, sha256.New()
 	add := json.NewEncoder(digest)
-	if err := r.part("embeddables", "embeddables:read", digest, func() error { return r.readEmbeddables(ctx, p, add) }); err != nil {
+	if err := o.part("embeddables", "embeddables:read", digest, func() error { return o.readEmbeddables(ctx, p, add) }); err != nil {
 		return nil, "", err
 	}
-	if err := r.part("experiments", "experiments:read", digest, func() error { return r.readExperiments(ctx, p, add) }); err != nil {
+	if err := o.part("experiments", "experiments:read", digest, func() error { return o.readExperiments(ctx, p, add) }); err != nil {
 		return nil, "", err
 	}
 	return p, hex.EncodeToString(digest.Sum(nil)), nil
 }
 
 // part reads a part. If the key may not read it, the user learns that once.
-func (r *run) part(name, scope string, digest io.Writer, read func() error) error {
+func (o *Options) part(name, scope string, digest io.Writer, read func() error) error {
 	fmt.Fprintf(digest, "%s\n", name)
 	err := read()
 	missing := notFound(err)
@@ -96,9 +96,9 @@ func (r *run) part(name, scope string, digest io.Writer, read func() error) erro
 	fmt.Fprintln(digest, "unknown")
 	advice := "mint a key with the scope " + scope
 	if missing {
-		advice = "the server at " + r.Source.URL + " does not have them"
+		advice = "the server at " + o.Source.URL + " does not have them"
 	}
-	r.Note(fmt.Sprintf("The copy gets no %s: %s.", name, advice))
+	o.Note(fmt.Sprintf("The copy gets no %s: %s.", name, advice))
 	return nil
 }
 
@@ -107,20 +107,20 @@ func notFound(err error) bool {
 	return ok && e.Status == http.StatusNotFound
 }
 
-func (r *run) readEmbeddables(ctx context.Context, p *Project, add *json.Encoder) error {
+func (o *Options) readEmbeddables(ctx context.Context, p *Project, add *json.Encoder) error {
 	var ids []string
 	var versions []client.EmbeddableVersion
-	for e, err := range r.Client.Embeddables(ctx, r.Source.ProjectID, client.EmbeddableQuery{}) {
+	for e, err := range o.Client.Embeddables(ctx, o.Source.ProjectID, client.EmbeddableQuery{}) {
 		if err != nil {
 			return err
 		}
 		ids = append(ids, e.EmbeddableID)
 	}
 	one := func(id string) (client.EmbeddableWithDefinition, error) {
-		return r.Client.Embeddable(ctx, r.Source.ProjectID, id)
+		return o.Client.Embeddable(ctx, o.Source.ProjectID, id)
 	}
 	version := func(v client.EmbeddableVersion) (client.EmbeddableVersionWithDefinition, error) {
-		return r.Client.Version(ctx, r.Source.ProjectID, v.EmbeddableID, v.Number)
+		return o.Client.Version(ctx, o.Source.ProjectID, v.EmbeddableID, v.Number)
 	}
 	for e, err := range each(ids, one) {
 		if err == nil {
@@ -131,7 +131,7 @@ func (r *run) readEmbeddables(ctx context.Context, p *Project, add *json.Encoder
 		}
 	}
 	for _, id := range ids {
-		for v, err := range r.Client.Versions(ctx, r.Source.ProjectID, id, client.VersionQuery{Direction: client.Ascending}) {
+		for v, err := range o.Client.Versions(ctx, o.Source.ProjectID, id, client.VersionQuery{Direction: client.Ascending}) {
 			if notFound(err) {
 				break
 			}
@@ -163,16 +163,16 @@ func each[K, T any](keys []K, read func(K) (T, error)) iter.Seq2[T, error] {
 	}
 }
 
-func (r *run) readExperiments(ctx context.Context, p *Project, add *json.Encoder) error {
+func (o *Options) readExperiments(ctx context.Context, p *Project, add *json.Encoder) error {
 	experiments, history := []client.Experiment{}, []StatusChange{}
-	for e, err := range r.Client.Experiments(ctx, r.Source.ProjectID, client.ExperimentQuery{}) {
+	for e, err := range o.Client.Experiments(ctx, o.Source.ProjectID, client.ExperimentQuery{}) {
 		if err != nil {
 			return err
 		}
 		experiments = append(experiments, e)
 	}
 	for _, e := range experiments {
-		changes, err := r.Client.ExperimentHistory(ctx, r.Source.ProjectID, e.ID)
+		changes, err := o.Client.ExperimentHistory(ctx, o.Source.ProjectID, e.ID)
 		if err != nil && !notFound(err) {
 			return err
 		}

@@ -2,13 +2,16 @@ package replicate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
 	"iter"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,9 +25,10 @@ import (
 // Verifiable is a copy that [Verify] can compare with its source.
 type Verifiable interface {
 	Destination
-	// Look returns the state of the copy at this moment. It takes no lock, so another process may write meanwhile.
-	Look(ctx context.Context) (State, error)
-	// Mend removes rows and adds others in one commit. The copy is open.
+	// Look returns the state of the copy at this moment, and its position. It takes no lock, so another process may write
+	// meanwhile.
+	Look(ctx context.Context) (State, Position, error)
+	// Mend makes the copy equal to its source, in one commit. The copy is open.
 	Mend(ctx context.Context, m *Mending) error
 	// SetVerified stores the result of a verification with the copy. It does not need Open.
 	SetVerified(ctx context.Context, v Verified) error
@@ -43,12 +47,10 @@ type Status struct {
 
 // State is a state of a copy that does not change while it is read.
 type State interface {
-	// Position is that of the state.
-	Position() Position
 	// History reports whether rows stay that a later row of the same key, or a removal, has replaced.
 	History() bool
-	// Rows returns all rows in any order, and the removals if the copy has history. An error is the last pair. A
-	// [Temporary] one says that the copy has changed too much, so that the caller must look again.
+	// Rows returns all rows of entries and events in any order, and the removals if the copy has history. An error is the last
+	// pair. A [Temporary] one says that the copy has changed too much, so that the caller must look again.
 	Rows(ctx context.Context) iter.Seq2[client.Change, error]
 	// Stored returns changes of the feed as Rows returns them.
 	Stored(ctx context.Context, changes []client.Change) ([]client.Change, error)
@@ -56,12 +58,21 @@ type State interface {
 	Close() error
 }
 
+// Key identifies the rows of a change.
+type Key struct {
+	Type client.ChangeType `json:"change"`
+	ID   string            `json:"key"` // the entry_id or event_key
+}
+
 // Mending makes a copy equal to its source.
 type Mending struct {
-	// Entries and Events are the keys of rows to remove, and Removals the entries whose removals to remove.
-	Entries, Events, Removals map[string]bool
-	// Put has the rows to add then, as changes of the feed. An error is the last pair.
+	// Keys are those of the rows to remove.
+	Keys map[Key]Fault
+	// Put has the rows to add then, as changes of the feed in the order of their numbers. An error is the last pair.
 	Put iter.Seq2[[]client.Change, error]
+	// Project replaces what the copy has of it. Digest is that of [Position].
+	Project *Project
+	Digest  string
 }
 
 // Verified is the result of a verification.
@@ -87,10 +98,7 @@ const (
 // Difference is a key whose rows in the copy differ from the source.
 type Difference struct {
 	Fault Fault `json:"fault"`
-	// Type is the type of the change whose row differs.
-	Type client.ChangeType `json:"change"`
-	// Key is the entry_id or event_key.
-	Key string `json:"key"`
+	Key
 }
 
 // mostNamed bounds the differences that are named, and mended, in one round. More are only counted.
@@ -99,7 +107,7 @@ const mostNamed = 100_000
 // Verification configures [Verify].
 type Verification struct {
 	Options
-	// Folder is for temporary files, of about 70 bytes for each record of the project.
+	// Folder is for temporary files, of about 200 bytes for each record of the project.
 	Folder string
 	// Repair mends what differs.
 	Repair bool
@@ -109,13 +117,14 @@ type Verification struct {
 
 // Findings are the result of [Verify].
 type Findings struct {
-	// Counts has the number of differences by fault.
+	// Counts has the number of differences by fault, as far as they are named.
 	Counts map[Fault]int64
 	// Left is how many there still are.
 	Left int64
 }
 
-// Verify compares a copy with its source. With Repair it mends what differs and compares again, until nothing differs.
+// Verify compares a copy with its source. With Repair it mends what differs and compares again, until nothing differs. A
+// repair that ends early leaves the copy as it was, or mended.
 //
 // It reads a state of the copy, and then the whole feed. If the feed shows a row with a number after the state's position,
 // the row has changed since, and tells nothing. Verify writes a short record for each row and change. The hash of
@@ -125,30 +134,27 @@ func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 	if !ok {
 		return found, errors.New("this kind of copy cannot be verified")
 	}
-	if o.Repair {
-		if _, err := to.Open(ctx); err != nil {
-			return found, err
-		}
-		defer func() { err = errors.Join(err, to.Close()) }()
-	}
+	o.Note = Once(o.Note)
 	var retry retries
 	for {
-		v := &verification{Verification: o, to: to, seed: maphash.MakeSeed(), counts: map[Fault]int64{}, faults: map[uint64]Fault{}}
-		err := v.round(ctx)
-		if err == nil {
-			before := found.Left
-			if found.Left = v.differences; found.Counts == nil {
-				found.Counts = v.counts
-			} else if before == found.Left {
-				return found, errors.New("the repair does not help; make a new copy")
+		v := &verification{Verification: o, to: to, seed: maphash.MakeSeed(), faults: map[Key]Fault{}}
+		if err := v.round(ctx); err != nil {
+			if err := retry.after(ctx, &o.Options, err); err != nil {
+				return found, err
 			}
-			if found.Left > 0 && o.Repair {
-				continue
-			}
-			return found, to.SetVerified(ctx, Verified{At: time.Now().UTC().Truncate(time.Second), Differences: found.Left})
+			continue
 		}
-		if err := retry.after(ctx, &o.Options, err); err != nil {
-			return found, err
+		before := found.Left
+		if found.Left = int64(len(v.faults)) + v.more; found.Counts == nil {
+			found.Counts = map[Fault]int64{}
+			for _, fault := range v.faults {
+				found.Counts[fault]++
+			}
+		} else if before == found.Left {
+			return found, errors.New("the repair does not help; make a new copy")
+		}
+		if found.Left == 0 || !o.Repair {
+			return found, to.SetVerified(ctx, Verified{At: time.Now().UTC().Truncate(time.Second), Differences: found.Left})
 		}
 	}
 }
@@ -159,112 +165,56 @@ type verification struct {
 	to   Verifiable
 	seed maphash.Seed
 
-	state       State
-	at          Position // of the state
-	differences int64
-	counts      map[Fault]int64
-	faults      map[uint64]Fault // by key, at most mostNamed
+	at     Position      // of the state
+	faults map[Key]Fault // at most mostNamed
+	more   int64         // differences beyond
 }
 
-// record stands for a row or a change in the files.
-type record struct {
-	key, entry, digest uint64
-	seq                int64
-	origin             int8
-}
-
-// recordSize is the number of bytes of a record.
-const recordSize = 33
-
-// write writes the record.
-func (r *record) write(out *bufio.Writer) error {
-	b := out.AvailableBuffer()
-	for _, n := range []uint64{r.key, r.entry, r.digest, uint64(r.seq)} {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	_, err := out.Write(append(b, byte(r.origin)))
-	return err
-}
-
-// read reads a record. At the end of in, the error is io.EOF.
-func (r *record) read(in io.Reader) error {
-	var b [recordSize]byte
-	if _, err := io.ReadFull(in, b[:]); err != nil {
-		return err
-	}
-	n := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	*r = record{n(0), n(1), n(2), int64(n(3)), int8(b[recordSize-1])}
-	return nil
-}
-
-// The origins of records.
-const (
-	fromCopy int8 = iota
-	fromFeed
-	foreign // fromCopy, with the id of another project
-)
-
-// parts is the number of files.
-const parts = 128
-
-// record hashes a change. A removal has the key of its entry, but another than the entry's row.
-func (v *verification) record(c *client.Change, origin int8) (record, error) {
-	entry, project := "", v.Source.ProjectID
-	var content any
-	switch c.Type {
-	case client.EntryChanged:
-		e := *c.Entry
-		e.CreatedAt, e.UpdatedAt = stored(e.CreatedAt), stored(e.UpdatedAt)
-		entry, project, content = e.EntryID, e.ProjectID, &e
-	case client.EventAdded:
-		e := *c.Event
-		e.Timestamp = stored(e.Timestamp)
-		entry, project, content = e.EntryID, e.ProjectID, &e
-	case client.EntryRemoved:
-		entry = c.Removal.EntryID
-	}
-	if origin == fromCopy && project != v.Source.ProjectID {
-		origin = foreign
-	}
-	r := record{key: v.key(c), entry: maphash.String(v.seed, entry), seq: c.Seq, origin: origin}
-	if content != nil {
-		var h maphash.Hash
-		h.SetSeed(v.seed)
-		if err := json.MarshalWrite(&h, content); err != nil {
-			return r, err
+// round compares once, and names and mends what differs. It mends even if nothing differs: the project's other records are not
+// compared, and a damaged file has no key.
+func (v *verification) round(ctx context.Context) (err error) {
+	if v.Repair {
+		if _, err := v.to.Open(ctx); err != nil {
+			return err
 		}
-		r.digest = h.Sum64()
+		defer func() { err = errors.Join(err, v.to.Close()) }()
 	}
-	return r, nil
-}
-
-// stored returns a time as all copies store it.
-func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
-// key hashes the type and the key of a change.
-func (v *verification) key(c *client.Change) uint64 {
-	return maphash.String(v.seed, string(c.Type)+"\n"+keyOf(c))
-}
-
-// keyOf returns the key of a change among those of its type.
-func keyOf(c *client.Change) string {
-	switch c.Type {
-	case client.EntryChanged:
-		return c.Entry.EntryID
-	case client.EventAdded:
-		return c.Event.EventKey
-	}
-	return c.Removal.EntryID
-}
-
-// look opens a state of the copy for the time of do.
-func (v *verification) look(ctx context.Context, do func() error) (err error) {
-	if v.state, err = v.to.Look(ctx); err != nil {
+	if err := v.compare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.state.Close()) }()
-	v.at = v.state.Position()
-	return do()
+	for _, key := range slices.SortedFunc(maps.Keys(v.faults), func(a, b Key) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID)) }) {
+		if err := v.Name(Difference{v.faults[key], key}); err != nil {
+			return err
+		}
+	}
+	if !v.Repair {
+		return nil
+	}
+	m := &Mending{Keys: v.faults, Put: func(yield func([]client.Change, error) bool) {
+		for changes, err := range v.feed(ctx) {
+			changes = slices.DeleteFunc(changes, func(c client.Change) bool {
+				return c.Seq > v.at.Seq || c.Type == client.EntryRemoved || v.faults[keyOf(&c)] == ""
+			})
+			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
+				return
+			}
+		}
+	}}
+	if m.Project, m.Digest, err = v.readProject(ctx); err != nil {
+		return err
+	}
+	return v.to.Mend(ctx, m)
+}
+
+// keyOf returns the key of the row of a change.
+func keyOf(c *client.Change) Key {
+	switch c.Type {
+	case client.EntryChanged:
+		return Key{c.Type, c.Entry.EntryID}
+	case client.EventAdded:
+		return Key{c.Type, c.Event.EventKey}
+	}
+	return Key{c.Type, c.Removal.EntryID}
 }
 
 // feed yields the pages of the whole feed.
@@ -285,189 +235,146 @@ func (v *verification) feed(ctx context.Context) iter.Seq2[[]client.Change, erro
 	}
 }
 
-// round compares once, and names and mends what differs.
-func (v *verification) round(ctx context.Context) error {
-	if err := v.compare(ctx); err != nil || v.differences == 0 {
-		return err
-	}
-	m := &Mending{Entries: map[string]bool{}, Events: map[string]bool{}, Removals: map[string]bool{}}
-	of := map[client.ChangeType]map[string]bool{client.EntryChanged: m.Entries, client.EventAdded: m.Events, client.EntryRemoved: m.Removals}
-	var list []Difference
-	name := func(c *client.Change, fault Fault) {
-		if key := keyOf(c); fault != "" && !of[c.Type][key] {
-			of[c.Type][key] = true
-			list = append(list, Difference{fault, c.Type, key})
-		}
-	}
-	err := v.look(ctx, func() error {
-		for c, err := range v.state.Rows(ctx) {
-			if err != nil {
-				return err
-			}
-			if fault := v.faults[v.key(&c)]; fault != Missing {
-				name(&c, fault)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for changes, err := range v.feed(ctx) {
-		if err != nil {
-			return err
-		}
-		for i := range changes {
-			if fault := v.faults[v.key(&changes[i])]; fault == Missing {
-				name(&changes[i], fault)
-			}
-		}
-	}
-	for _, d := range list { // now, so that a repeated round names none twice
-		if err := v.Name(d); err != nil {
-			return err
-		}
-	}
-	if !v.Repair {
-		return nil
-	}
-	m.Put = func(yield func([]client.Change, error) bool) {
-		for changes, err := range v.feed(ctx) {
-			changes = slices.DeleteFunc(changes, func(c client.Change) bool {
-				return c.Seq > v.at.Seq || c.Type == client.EntryRemoved || !of[c.Type][keyOf(&c)]
-			})
-			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
-				return
-			}
-		}
-	}
-	return v.to.Mend(ctx, m)
+// record stands for a row in the files.
+type record struct {
+	Key
+	Entry, Digest   uint64
+	Seq             int64
+	Copied, Foreign bool
 }
 
+// parts is the number of files.
+const parts = 128
+
 // compare sets the number of differences, and the faults of their keys.
-func (v *verification) compare(ctx context.Context) error {
+func (v *verification) compare(ctx context.Context) (err error) {
 	folder, err := os.MkdirTemp(v.Folder, "lectern-verify-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
 	var files [parts]*os.File
-	var out [parts]*bufio.Writer
+	var buffers [parts]*bufio.Writer
+	var out [parts]*gob.Encoder
 	for i := range files {
 		if files[i], err = os.Create(filepath.Join(folder, fmt.Sprint(i))); err != nil {
 			return err
 		}
 		defer files[i].Close()
-		out[i] = bufio.NewWriterSize(files[i], 16<<10)
+		buffers[i] = bufio.NewWriterSize(files[i], 16<<10)
+		out[i] = gob.NewEncoder(buffers[i])
 	}
-	put := func(c *client.Change, origin int8) error {
-		r, err := v.record(c, origin)
-		if err != nil {
-			return err
-		}
-		return r.write(out[r.entry%parts])
+	put := func(c *client.Change, copied bool) error {
+		r, err := v.record(c, copied)
+		return errors.Join(err, out[r.Entry%parts].Encode(r))
 	}
-	err = v.look(ctx, func() error {
-		for c, err := range v.state.Rows(ctx) {
-			if err == nil {
-				err = put(&c, fromCopy)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		for changes, err := range v.feed(ctx) {
-			if err != nil {
-				return err
-			}
-			if changes, err = v.state.Stored(ctx, changes); err != nil {
-				return err
-			}
-			for i := range changes {
-				if err := put(&changes[i], fromFeed); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	state, at, err := v.to.Look(ctx)
 	if err != nil {
 		return err
 	}
-	for i, f := range files {
-		err := out[i].Flush()
+	v.at = at
+	defer func() { err = errors.Join(err, state.Close()) }()
+	for c, err := range state.Rows(ctx) {
 		if err == nil {
-			_, err = f.Seek(0, io.SeekStart)
-		}
-		if err == nil {
-			err = v.part(bufio.NewReader(f))
+			err = put(&c, true)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	for changes, err := range v.feed(ctx) {
+		if err != nil {
+			return err
+		}
+		if changes, err = state.Stored(ctx, changes); err != nil {
+			return err
+		}
+		for i := range changes {
+			if err := put(&changes[i], false); err != nil {
+				return err
+			}
+		}
+	}
+	for i, f := range files {
+		if err := buffers[i].Flush(); err != nil {
+			return err
+		}
+		if err := v.part(gob.NewDecoder(bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))), state.History()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// record makes the record of a change.
+func (v *verification) record(c *client.Change, copied bool) (r record, err error) {
+	r = record{Key: keyOf(c), Seq: c.Seq, Copied: copied}
+	entry, project := r.ID, v.Source.ProjectID
+	if e := c.Entry; e != nil {
+		project, e.CreatedAt, e.UpdatedAt = e.ProjectID, stored(e.CreatedAt), stored(e.UpdatedAt)
+	} else if e := c.Event; e != nil {
+		entry, project, e.Timestamp = e.EntryID, e.ProjectID, stored(e.Timestamp)
+	}
+	r.Entry, r.Foreign = maphash.String(v.seed, entry), project != v.Source.ProjectID
+	var h maphash.Hash
+	h.SetSeed(v.seed)
+	err = json.MarshalWrite(&h, []any{c.Entry, c.Event})
+	r.Digest = h.Sum64()
+	return r, err
+}
+
+// stored returns a time as all copies store it.
+func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
 // rows are the rows of a key.
 type rows struct {
-	entry         uint64
-	feed, copy    record // the newest
-	fed, copied   bool
-	copies        int // of the newest row if the copy has history, else of all rows
-	ofOtherSource bool
+	feed, copy record // the newest, or zero
+	copies     int    // of the newest row if the copy has history, else of all rows
 }
 
 // part compares the rows of some entries.
-func (v *verification) part(in io.Reader) error {
-	keys := map[uint64]*rows{}
-	removals := map[uint64]uint64{} // the key of an entry's removal, by entry
-	history := v.state.History()
+func (v *verification) part(in *gob.Decoder, history bool) error {
+	keys := map[Key]*rows{}
+	removals := map[uint64]*rows{} // by entry
 	for {
 		var r record
-		if err := r.read(in); err == io.EOF {
+		if err := in.Decode(&r); err == io.EOF {
 			break
 		} else if err != nil {
 			return err
 		}
-		k := keys[r.key]
+		k := keys[r.Key]
 		if k == nil {
-			k = &rows{entry: r.entry}
-			keys[r.key] = k
+			k = &rows{}
+			keys[r.Key] = k
 		}
-		if r.digest == 0 {
-			removals[r.entry] = r.key
-		}
-		if r.origin == fromFeed { // it shows a key again if it changed meanwhile
-			k.feed, k.fed = r, true
-			continue
+		if r.Type == client.EntryRemoved {
+			removals[r.Entry] = k
 		}
 		switch {
-		case history && k.copied && r.seq < k.copy.seq:
-			continue
-		case history && k.copied && r.seq > k.copy.seq:
-			k.copies = 0
+		case !r.Copied: // the feed shows a key again if it changed meanwhile
+			k.feed = r
+		case !history || k.copies == 0 || r.Seq == k.copy.Seq:
+			k.copy, k.copies = r, k.copies+1
+		case r.Seq > k.copy.Seq:
+			k.copy, k.copies = r, 1
 		}
-		k.copy, k.copied, k.ofOtherSource = r, true, r.origin == foreign
-		k.copies++
 	}
 	for key, k := range keys {
-		removal := &rows{}
-		if of, ok := removals[k.entry]; ok {
-			removal = keys[of]
+		removal := removals[cmp.Or(k.feed.Entry, k.copy.Entry)]
+		if removal == nil {
+			removal = &rows{}
 		}
-		if fault := k.fault(removal, v.at.Seq, key == removals[k.entry]); fault != "" {
-			if before, ok := v.faults[key]; ok { // the row names another entry, so its change is in another file
-				v.counts[before]--
-				v.counts[Stale]++
-				v.faults[key] = Stale
-				continue
-			}
-			v.differences++
-			v.counts[fault]++
-			if len(v.faults) < mostNamed {
-				v.faults[key] = fault
-			}
+		fault := k.fault(removal, v.at.Seq)
+		_, twice := v.faults[key] // the row names another entry, so its change is in another file
+		switch {
+		case fault == "":
+		case twice:
+			v.faults[key] = Stale
+		case len(v.faults) < mostNamed:
+			v.faults[key] = fault
+		default:
+			v.more++
 		}
 	}
 	return nil
@@ -475,22 +382,23 @@ func (v *verification) part(in io.Reader) error {
 
 // fault returns what is wrong with the rows of a key, or "". removal has the removals of the entry, which may be the rows
 // themselves.
-func (k *rows) fault(removal *rows, at int64, isRemoval bool) Fault {
-	copied := k.copied && (isRemoval || !removal.copied || k.copy.seq >= removal.copy.seq)
-	switch changed := k.fed && k.feed.seq > at || removal.fed && removal.feed.seq > at; {
-	case isRemoval && copied && (!k.fed || k.copy.seq > k.feed.seq):
+func (k *rows) fault(removal *rows, at int64) Fault {
+	isRemoval, fed := k == removal, k.feed.Seq > 0
+	copied := k.copies > 0 && (isRemoval || removal.copies == 0 || k.copy.Seq >= removal.copy.Seq)
+	switch changed := max(k.feed.Seq, removal.feed.Seq) > at; {
+	case isRemoval && copied && k.copy.Seq > k.feed.Seq:
 		return Extra
-	case isRemoval, changed && (!copied || k.copy.seq <= at):
+	case isRemoval, changed && (!copied || k.copy.Seq <= at):
 		return "" // a removal without rows says nothing
-	case copied && k.ofOtherSource:
+	case copied && k.copy.Foreign:
 		return Foreign
-	case copied && !k.fed:
+	case copied && !fed:
 		return Extra
-	case !copied && k.fed && k.feed.seq > removal.feed.seq:
+	case !copied && fed && k.feed.Seq > removal.feed.Seq:
 		return Missing
 	case copied && k.copies > 1:
 		return Doubled
-	case copied && (k.copy.seq != k.feed.seq || k.copy.digest != k.feed.digest):
+	case copied && (k.copy.Seq != k.feed.Seq || k.copy.Digest != k.feed.Digest):
 		return Stale
 	}
 	return ""

@@ -33,10 +33,10 @@ func rounds(short, long int) int {
 func verify(t *testing.T, s *source, d replicate.Destination, repair bool) (names []string, left int64) {
 	t.Helper()
 	found, err := replicate.Verify(t.Context(), replicate.Verification{
-		Options: replicate.Options{Client: s.client, Source: s.is(), Destination: d, PageSize: 50, Attempts: 20},
+		Options: replicate.Options{Client: s.client, Source: s.is(), Destination: d, Project: true, PageSize: 50, Attempts: 20},
 		Folder:  t.TempDir(), Repair: repair,
 		Name: func(d replicate.Difference) error {
-			names = append(names, fmt.Sprintf("%s %s %s", d.Fault, d.Type, d.Key))
+			names = append(names, fmt.Sprintf("%s %s %s", d.Fault, d.Type, d.ID))
 			return nil
 		},
 	})
@@ -56,6 +56,8 @@ func verify(t *testing.T, s *source, d replicate.Destination, repair bool) (name
 
 func TestVerifyPostgres(t *testing.T) {
 	w := newWarehouse(t)
+	w.source = newWholeSource(t)
+	w.define(t, "emb_1", 2, "running", 1)
 	w.fill(t, 0, 40)
 	w.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000","b":1e200000}`), entry("numbers", 1, `{"b":1.50,"a":1e3,"a":[1,  2]}`))
 	w.mustSync(t, w.options())
@@ -119,9 +121,12 @@ func TestVerifyPostgres(t *testing.T) {
 	check()
 	// An event of another entry is one difference, although the comparison finds it in two places.
 	k := key("events", "event_key")
-	w.exec(t, `UPDATE `+in+`events SET entry_id = 'other' WHERE event_key = '`+k+`'`)
+	w.exec(t, `UPDATE `+in+`events SET entry_id = 'other' WHERE event_key = '`+k+`'; DELETE FROM `+in+`embeddables; UPDATE `+in+`experiment_history SET status = NULL`)
 	mended("stale event " + k)
-	for range rounds(5, 25) {
+	if text := w.value(t, `SELECT title || status FROM `+in+`embeddables, `+in+`experiment_history`); text != "Title ürunning" {
+		t.Errorf("a repair writes no embeddables and experiments again: %s", text)
+	}
+	for range rounds(3, 25) {
 		mended(injure())
 	}
 	if s, err := d.Status(t.Context()); err != nil || s.Verified.Differences != 0 || s.Verified.At.IsZero() {
@@ -176,14 +181,43 @@ func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schem
 }
 
 func TestVerifyFiles(t *testing.T) {
-	l := newLake(t)
+	l := &lake{path: filepath.Join(t.TempDir(), "copy of shop")}
+	testVerifyFiles(t, l, rounds(3, 25), func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
+}
+
+func TestLongVerifyBucket(t *testing.T) {
+	g := newGateway(t)
+	l := &lake{path: filepath.Join(g.folder, "lake", "copies", "shop")} // the server keeps objects as files
+	testVerifyFiles(t, l, rounds(3, 25), func(o files.Options) *files.Destination {
+		d, err := files.Bucket("lake", "copies/shop", g.environ(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
+}
+
+// testVerifyFiles injures a copy n times.
+func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files.Destination) {
+	l.source = newWholeSource(t)
+	open := func() smallFiles {
+		return smallFiles{at(files.Options{Source: l.is(), Columns: columns.Choice{All: true}})}
+	}
+	repairing := at(files.Options{Source: l.is(), Columns: columns.Choice{All: true}, Repair: true})
+	sync := func() {
+		t.Helper()
+		if _, err := l.sync(t.Context(), open()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.define(t, "emb_1", 2, "running", 1)
 	l.fill(t, 0, 40)
 	l.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000","b":1e200000}`), of("emb_2", entry("other", 1, `{"b":1.50}`)))
-	l.mustSync(t)
+	sync()
 	l.remove(t, "purged", "en_38", "en_39")
 	l.MustIngest(t, "entries", entry("en_38", 901, `{"back":1}`), entry("en_37", 902, `{}`), of("emb_3", entry("en_36", 903, `{}`)))
-	l.mustSync(t)
-	n := 0
+	sync()
+	made := 0
 	injure := func() (want []string) {
 		column, kind, list := "entry_id", "entry", l.manifest(t).entries()
 		current := l.copied(t)
@@ -216,8 +250,8 @@ func TestVerifyFiles(t *testing.T) {
 			}
 			k, r := rows[i][at(column)].String(), rows[i].Clone()
 			say := func(fault, key string) { want = []string{fault + " " + kind + " " + key} }
-			n++
-			another := fmt.Sprintf("another %d", n)
+			made++
+			another := fmt.Sprintf("another %d", made)
 			switch rand.IntN(7) {
 			case 0:
 				say("missing", k)
@@ -250,32 +284,41 @@ func TestVerifyFiles(t *testing.T) {
 	}
 	check := func(want []string) {
 		t.Helper()
-		if got, left := verify(t, l.source, l.open(), false); left != int64(len(want)) || cmp.Diff(want, got, cmpopts.EquateEmpty()) != "" {
+		if got, left := verify(t, l.source, open(), false); left != int64(len(want)) || cmp.Diff(want, got, cmpopts.EquateEmpty()) != "" {
 			t.Errorf("%d left, -want +got: %s", left, cmp.Diff(want, got))
 		}
 	}
 	check(nil)
-	for range rounds(6, 25) {
+	for range n {
 		check(injure())
-		if _, left := verify(t, l.source, l.open(), true); left != 0 {
+		if _, left := verify(t, l.source, repairing, true); left != 0 {
 			t.Fatalf("%d are left", left)
 		}
+		check(nil)
 		l.check(t)
 	}
-	repairing := files.Folder(l.path, files.Options{Source: l.is(), Columns: columns.Choice{All: true}, Repair: true})
 	for _, lose := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 100) }} {
-		lost := slices.MaxFunc(l.manifest(t).Events, func(a, b file) int { return a.Rows - b.Rows })
-		if err := lose(filepath.Join(l.path, lost.Path)); err != nil {
+		lost, embeddables := slices.MaxFunc(l.manifest(t).Events, func(a, b file) int { return a.Rows - b.Rows }), l.manifest(t).Embeddables[0]
+		if err := errors.Join(lose(filepath.Join(l.path, lost.Path)), lose(filepath.Join(l.path, embeddables.Path))); err != nil {
 			t.Fatal(err)
 		}
-		_, err := replicate.Verify(t.Context(), replicate.Verification{Options: replicate.Options{Client: l.client, Source: l.is(), Destination: l.open(), PageSize: 50, Attempts: 1}, Folder: t.TempDir()})
-		if err == nil || !strings.Contains(err.Error(), lost.Path) {
-			t.Errorf("%v; want the path %s", err, lost.Path)
+		fails := func(d replicate.Destination, says string) {
+			t.Helper()
+			_, err := replicate.Verify(t.Context(), replicate.Verification{
+				Options: replicate.Options{Client: l.client, Source: l.is(), Destination: d, PageSize: 50, Attempts: 1}, Folder: t.TempDir(), Repair: d == repairing,
+				Name: func(replicate.Difference) error { return errors.New("killed") },
+			})
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v; want %q", err, says)
+			}
 		}
+		fails(repairing, "killed") // a repair that ends early leaves the copy as it is
+		fails(open(), ".parquet")
 		if got, left := verify(t, l.source, repairing, true); left != 0 || len(got) == 0 {
 			t.Errorf("mended %q, %d are left", got, left)
 		}
 		l.check(t)
+		l.rowsOf(t, l.manifest(t).Embeddables[0].Path, 1)
 	}
 	// A removal that never was hides rows.
 	l.edit(t, l.manifest(t).Removals[0].Path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
@@ -286,9 +329,12 @@ func TestVerifyFiles(t *testing.T) {
 		r[id.ColumnIndex] = parquet.ValueOf("en_5").Level(0, 0, id.ColumnIndex)
 		return append(rows, r)
 	})
-	if got, left := verify(t, l.source, l.open(), true); left != 0 || len(got) != 4 || got[0] != "extra entry_removed en_5" || got[1] != "missing entry en_5" {
+	if got, left := verify(t, l.source, repairing, true); left != 0 || len(got) != 4 || got[0] != "extra entry_removed en_5" || got[1] != "missing entry en_5" {
 		t.Errorf("mended %q, %d are left", got, left)
 	}
+	l.check(t)
+	l.fill(t, 40, 3)
+	sync() // joins files that were repaired
 	l.check(t)
 }
 

@@ -22,7 +22,7 @@ type Options struct {
 	Moved bool
 	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
-	// Repair lets Open take damaged and missing files out of the copy. The caller then adds their rows again.
+	// Repair accepts a copy with damaged and missing files. [Destination.Mend] writes their rows again.
 	Repair bool
 	// Note, if set, is called with each text for the user, once.
 	Note func(text string)
@@ -67,11 +67,6 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	}()
 	if err := d.load(ctx); err != nil {
 		return at, err
-	}
-	if d.Repair {
-		if err := d.dropDamaged(ctx); err != nil {
-			return at, err
-		}
 	}
 	// The new writer makes a commit of a process that had the copy before fail, also where there are no locks. Only
 	// then are that process's files removed.

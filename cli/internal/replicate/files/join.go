@@ -125,21 +125,24 @@ func (d *Destination) eachKey(ctx context.Context, files []file, do func(key)) e
 	return nil
 }
 
+// errDamaged is in the chain of the error for a file that is missing or cannot be decoded.
+var errDamaged = errors.New("restore it, or let lectern sync --verify --repair write its rows again")
+
 // eachRows calls do with the rows of a file of the copy, some at a time.
 func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) error) error {
 	data, _, err := d.read(ctx, f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
+		return fmt.Errorf("%s lacks the file %s, which its %s names: %w", d, f.Path, manifestName, errDamaged)
 	}
 	if err != nil {
 		return err
 	}
 	for rows, err := range parquetfile.Rows[T](bytes.NewReader(data)) {
-		if err == nil {
-			err = do(rows)
-		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Path, err)
+			return fmt.Errorf("%s: %w: %w", f.Path, err, errDamaged)
+		}
+		if err := do(rows); err != nil {
+			return err
 		}
 	}
 	return nil

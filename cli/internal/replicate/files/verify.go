@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
-	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -24,22 +22,20 @@ const verifiedName = "verified.json"
 // state is a state of a copy: a manifest and its files. It is a [replicate.State].
 type state struct{ *Destination }
 
-// Look returns the state of the manifest.
-func (d *Destination) Look(ctx context.Context) (replicate.State, error) {
+// Look returns the state of the manifest, and its position.
+func (d *Destination) Look(ctx context.Context) (_ replicate.State, at replicate.Position, err error) {
 	s := state{&Destination{Options: d.Options, storage: d.storage}}
 	// Another process may replace the manifest and remove files between the two reads of a load.
 	if s.load(ctx) != nil {
 		if err := s.load(ctx); err != nil {
-			return nil, err
+			return nil, at, err
 		}
 	}
 	if s.manifest.Writer == "" {
-		return nil, fmt.Errorf("%s has no copy", d)
+		return nil, at, fmt.Errorf("%s has no copy", d)
 	}
-	return s, nil
+	return s, s.manifest.Position, nil
 }
-
-func (s state) Position() replicate.Position { return s.manifest.Position }
 
 // History reports that rows stay after later ones.
 func (state) History() bool { return true }
@@ -62,7 +58,8 @@ func (s state) Rows(ctx context.Context) iter.Seq2[client.Change, error] {
 
 var errStop = errors.New("the caller has stopped")
 
-// eachChange yields the rows of files as changes, and reports whether the loop goes on.
+// eachChange yields the rows of files as changes, and reports whether the loop goes on. A repair finds that a damaged file lacks
+// rows.
 func eachChange[T row](ctx context.Context, s state, files []file, yield func(client.Change, error) bool, change func(T) client.Change) bool {
 	for _, f := range files {
 		err := eachRows(ctx, s.Destination, f, func(rows []T) error {
@@ -76,9 +73,9 @@ func eachChange[T row](ctx context.Context, s state, files []file, yield func(cl
 		if errors.Is(err, errStop) {
 			return false
 		}
-		if err != nil {
+		if err != nil && !(s.Repair && errors.Is(err, errDamaged)) {
 			// Another process may have replaced the file.
-			if now, again := s.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
+			if now, _, again := s.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
 				err = replicate.Temporary(err)
 			}
 			yield(client.Change{}, err)
@@ -105,26 +102,24 @@ func (r eventRow) change() client.Change {
 }
 
 func (r removalRow) change() client.Change {
-	return client.Change{Type: client.EntryRemoved, Seq: r.Seq, Removal: &client.Removal{
-		EntryID: r.EntryID, RemovedAt: time.UnixMicro(r.RemovedAt), Reason: client.RemovalReason(r.Reason),
-	}}
+	return client.Change{Type: client.EntryRemoved, Seq: r.Seq, Removal: &client.Removal{EntryID: r.EntryID}}
 }
 
-// Mend rewrites the files that have rows to remove, adds files, and then replaces the manifest.
+// Mend rewrites the files that have rows to remove or to add, or that are damaged, and then replaces the manifest.
 func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error) {
 	next := d.manifest
 	next.Entries = slices.Clone(next.Entries)
+	has := func(t client.ChangeType, id string) bool { return m.Keys[replicate.Key{Type: t, ID: id}] != "" }
 	for i := range next.Entries {
 		e := &next.Entries[i]
-		keep := func(r entryRow) bool { return !m.Entries[r.EntryID] }
-		if e.Files, err = kept(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], keep); err != nil {
+		if e.Files, err = mended(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], func(r entryRow) bool { return has(client.EntryChanged, r.EntryID) }, nil); err != nil {
 			return err
 		}
 	}
-	if next.Events, err = kept(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return !m.Events[r.EventKey] }); err != nil {
+	if next.Events, err = mended(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return has(client.EventAdded, r.EventKey) }, nil); err != nil {
 		return err
 	}
-	if next.Removals, err = kept(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return !m.Removals[r.EntryID] }); err != nil {
+	if next.Removals, err = mended(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return has(client.EntryRemoved, r.EntryID) }, nil); err != nil {
 		return err
 	}
 	for changes, err := range m.Put {
@@ -133,97 +128,60 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 		}
 		rows := rowsOf(changes)
 		for _, e := range d.observe(&next, rows) {
-			if e.Files, err = added(ctx, d, e.folder(), e.Files, rows.entries[e.EmbeddableID], d.sets[e.EmbeddableID]); err != nil {
+			if e.Files, err = mended(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], nil, rows.entries[e.EmbeddableID]); err != nil {
 				return err
 			}
 		}
-		if next.Events, err = added(ctx, d, "events", next.Events, rows.events, nil); err != nil {
+		if next.Events, err = mended(ctx, d, "events", next.Events, nil, nil, rows.events); err != nil {
 			return err
 		}
+	}
+	next.Position.Project = m.Digest
+	if err := d.putProject(ctx, &next, m.Project); err != nil {
+		return err
 	}
 	return d.exchange(ctx, next)
 }
 
-// kept returns files with those rewritten that have rows not to keep.
-func kept[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, keep func(T) bool) ([]file, error) {
+// mended returns files without the rows to remove, and with others, in the order of their numbers. A damaged file keeps the
+// rows that can be read. If remove is nil, only files that get rows are read.
+func mended[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, remove func(T) bool, rows []T) ([]file, error) {
+	if len(files) == 0 && len(rows) > 0 {
+		return add(ctx, d, kind, files, rows, set, nil, false)
+	}
 	files = slices.Clone(files)
 	for i, f := range files {
-		var rows []T
-		all := true
+		n := 0 // rows that belong into f
+		for n < len(rows) && (i == len(files)-1 || rows[n].key().Seq <= f.LastSeq) {
+			n++
+		}
+		if remove == nil && n == 0 {
+			continue
+		}
+		all, changed := slices.Clone(rows[:n]), n > 0
+		rows = rows[n:]
 		err := eachRows(ctx, d, f, func(some []T) error {
 			for _, r := range some {
-				if !keep(r) {
-					all = false
-					continue
+				if remove != nil && remove(r) {
+					changed = true
+				} else {
+					all = append(all, r)
 				}
-				rows = append(rows, r)
 			}
 			return nil
 		})
-		if err == nil && (!all || len(rows) != f.Rows) {
-			files[i], err = write(ctx, d, kind, nil, rows, set, nil)
+		if errors.Is(err, errDamaged) {
+			changed, err = true, nil
+		}
+		if err == nil && changed {
+			slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(a.key().Seq, b.key().Seq) })
+			files[i], err = write(ctx, d, kind, nil, all, set, nil)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
-}
-
-// added returns files with one of rows, in the order of their last numbers.
-func added[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set) ([]file, error) {
-	if len(rows) == 0 {
-		return files, nil
-	}
-	f, err := write(ctx, d, kind, nil, rows, set, nil)
-	files = append(slices.Clone(files), f)
-	slices.SortStableFunc(files, func(a, b file) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	return files, err
-}
-
-// dropDamaged takes the files that are missing or cannot be decoded out of the manifest.
-func (d *Destination) dropDamaged(ctx context.Context) (err error) {
-	m := &d.manifest
-	for i := range m.Entries {
-		if m.Entries[i].Files, err = undamaged[entryRow](ctx, d, m.Entries[i].Files); err != nil {
-			return err
-		}
-	}
-	if m.Events, err = undamaged[eventRow](ctx, d, m.Events); err != nil {
-		return err
-	}
-	if m.Removals, err = undamaged[removalRow](ctx, d, m.Removals); err != nil {
-		return err
-	}
-	for _, f := range slices.Concat(m.Embeddables, m.Versions, m.Experiments, m.History) {
-		_, _, err := d.read(ctx, f.Path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // the next sync writes all four again
-			m.Embeddables, m.Versions, m.Experiments, m.History, m.Position.Project = []file{}, []file{}, []file{}, []file{}, ""
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
-// undamaged returns the files that can be read.
-func undamaged[T row](ctx context.Context, d *Destination, files []file) ([]file, error) {
-	good := []file{}
-	for _, f := range files {
-		data, _, err := d.read(ctx, f.Path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, damage := range parquetfile.Rows[T](bytes.NewReader(data)) {
-			err = errors.Join(err, damage)
-		}
-		if err == nil {
-			good = append(good, f)
-		}
-	}
-	return good, nil
 }
 
 // SetVerified stores the result in a file next to the manifest.

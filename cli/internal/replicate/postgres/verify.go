@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,21 +17,21 @@ type state struct {
 	tx pgx.Tx
 }
 
-// Look returns the state that the last committed batch left. It is a [replicate.State].
-func (d *Destination) Look(ctx context.Context) (_ replicate.State, err error) {
+// Look returns the state that the last committed batch left, and its position. It is a [replicate.State].
+func (d *Destination) Look(ctx context.Context) (_ replicate.State, at replicate.Position, err error) {
 	s := &state{Destination: &Destination{Options: d.Options, config: d.config, sql: d.sql}}
 	if s.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
-		return nil, s.explain("connect", err)
+		return nil, at, s.explain("connect", err)
 	}
-	if err := s.begin(ctx); err != nil {
-		_ = s.Destination.Close()
-		return nil, s.explain("read", err)
+	if err := s.explain("read", s.begin(ctx)); err != nil {
+		_ = s.Close()
+		return nil, at, err
 	}
-	return s, nil
+	return s, s.at, nil
 }
 
 func (s *state) begin(ctx context.Context) (err error) {
-	if _, err := s.conn.Exec(ctx, toJSONB); err != nil {
+	if _, err := s.conn.Exec(ctx, `SET TIME ZONE 'UTC';`+toJSONB); err != nil {
 		return err
 	}
 	if s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}); err != nil {
@@ -52,62 +50,41 @@ func (s *state) begin(ctx context.Context) (err error) {
 	return s.checkColumns(found)
 }
 
-func (s *state) Position() replicate.Position { return s.at }
-
 // History reports that the tables have one row for each key.
 func (*state) History() bool { return false }
 
 func (s *state) Close() error { return s.Destination.Close() }
 
 func (s *state) Rows(ctx context.Context) iter.Seq2[client.Change, error] {
-	in := func(table string) string {
-		return ` FROM ` + pgx.Identifier{s.Schema, table}.Sanitize() + ` WHERE removed_at IS NULL`
-	}
-	entries := `SELECT seq, entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, coalesce(entry_data::text, entry_data_text, '')` + in("entries")
-	events := `SELECT seq, ` + listed("", names(stagedEventColumns, "seq")) + in("events")
+	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
+	entry := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
+	// The columns have the names of the API.
+	sql := `
+SELECT seq, row_to_json(r), NULL FROM (
+    SELECT ` + listed("", entry) + `, coalesce(entry_data::text, entry_data_text, '') AS entry_data FROM ` + in("entries") + ` WHERE removed_at IS NULL
+) AS r
+UNION ALL
+SELECT seq, NULL, row_to_json(r) FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
 	return func(yield func(client.Change, error) bool) {
-		goOn := s.each(ctx, entries, yield, func(c *client.Change) []any {
-			e := &client.Entry{}
-			*c = client.Change{Type: client.EntryChanged, Entry: e}
-			return []any{&c.Seq, &e.EntryID, &e.GroupID, &e.ProjectID, &e.EmbeddableID, &e.ContactID, &e.CreatedAt, &e.UpdatedAt, &e.Data}
-		})
-		if !goOn {
-			return
+		rows, err := s.tx.Query(ctx, sql)
+		if err == nil {
+			defer rows.Close()
+			for rows.Next() {
+				c := client.Change{Type: client.EntryChanged}
+				err := rows.Scan(&c.Seq, &c.Entry, &c.Event)
+				if c.Event != nil {
+					c.Type = client.EventAdded
+				}
+				if !yield(c, s.explain("read", err)) || err != nil {
+					return
+				}
+			}
+			err = rows.Err()
 		}
-		s.each(ctx, events, yield, func(c *client.Change) []any {
-			e := &client.ChangedEvent{}
-			*c = client.Change{Type: client.EventAdded, Event: e}
-			return []any{
-				&c.Seq, &e.EventKey, &e.EventID, &e.EntryID, &e.ContactID, &e.ProjectID, &e.GroupID, &e.EmbeddableID, &e.VersionNumber, &e.Timestamp,
-				&e.PageID, &e.PageKey, &e.PageIndex, &e.MaxPageID, &e.MaxPageKey, &e.MaxPageIndex, &e.TotalPages, &e.EventType, &e.ViewType,
-				&e.CustomEventName, &e.CustomEventProps, &e.URL,
-			}
-		})
-	}
-}
-
-// each yields the rows of a query. fields makes a new change and returns where its columns go. each reports whether the
-// loop goes on.
-func (s *state) each(ctx context.Context, sql string, yield func(client.Change, error) bool, fields func(*client.Change) []any) bool {
-	rows, err := s.tx.Query(ctx, sql)
-	if err == nil {
-		defer rows.Close()
-		for rows.Next() {
-			var c client.Change
-			if err := rows.Scan(fields(&c)...); err != nil {
-				yield(c, s.explain("read", err))
-				return false
-			}
-			if !yield(c, nil) {
-				return false
-			}
+		if err != nil {
+			yield(client.Change{}, s.explain("read", err))
 		}
-		err = rows.Err()
 	}
-	if err != nil {
-		yield(client.Change{}, s.explain("read", err))
-	}
-	return err == nil
 }
 
 // storedData returns JSON as entry_data or entry_data_text has it.
@@ -139,17 +116,17 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]client.C
 	return changes, nil
 }
 
-// Mend removes and adds rows in one transaction.
+// Mend removes and adds rows, and replaces the project's other records, in one transaction.
 func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) error {
+	keys := map[client.ChangeType][]string{}
+	for key := range m.Keys {
+		keys[key.Type] = append(keys[key.Type], key.ID)
+	}
+	in := func(table string) string { return pgx.Identifier{d.Schema, table}.Sanitize() }
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
-		for _, t := range []struct {
-			table, key string
-			remove     map[string]bool
-		}{{"entries", "entry_id", m.Entries}, {"events", "event_key", m.Events}} {
-			sql := `DELETE FROM ` + pgx.Identifier{d.Schema, t.table}.Sanitize() + ` WHERE ` + t.key + ` = ANY($1)`
-			if _, err := tx.Exec(ctx, sql, slices.Collect(maps.Keys(t.remove))); err != nil {
-				return err
-			}
+		remove := `WITH removed AS (DELETE FROM ` + in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + in("events") + ` WHERE event_key = ANY($2)`
+		if _, err := tx.Exec(ctx, remove, keys[client.EntryChanged], keys[client.EventAdded]); err != nil {
+			return err
 		}
 		for changes, err := range m.Put {
 			if err != nil {
@@ -159,7 +136,10 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) error {
 				return err
 			}
 		}
-		return nil
+		if _, err := tx.Exec(ctx, `UPDATE `+in(stateTable)+` SET project = $1`, m.Digest); err != nil {
+			return err
+		}
+		return d.putProject(ctx, tx, m.Project)
 	})
 	return d.explain("repair", err)
 }
@@ -182,14 +162,12 @@ func (d *Destination) Status(ctx context.Context) (s replicate.Status, err error
 	return s, err
 }
 
-// brief calls do with the open connection or one for this call, and the name of the table of the position.
+// brief calls do with a connection for this call, and the name of the table of the position.
 func (d *Destination) brief(ctx context.Context, do func(conn *pgx.Conn, table string) error) (err error) {
-	own := Destination{Options: d.Options, config: d.config, conn: d.conn}
-	if own.conn == nil || own.conn.IsClosed() {
-		if own.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
-			return own.explain("connect", err)
-		}
-		defer own.Close()
+	own := Destination{Options: d.Options, config: d.config}
+	if own.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
+		return own.explain("connect", err)
 	}
+	defer own.Close()
 	return own.explain("read", do(own.conn, pgx.Identifier{d.Schema, stateTable}.Sanitize()))
 }
