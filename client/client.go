@@ -42,6 +42,12 @@ type Option func(*transport)
 // policy, the client uses a copy of h that does not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(t *transport) { t.http = h } }
 
+// WithTransport sends requests with the transport that wrap makes of the default one. It has no effect with
+// [WithHTTPClient].
+func WithTransport(wrap func(http.RoundTripper) http.RoundTripper) Option {
+	return func(t *transport) { t.wrap = wrap }
+}
+
 // WithUserAgent sends agent as User-Agent. Default: lectern-go.
 func WithUserAgent(agent string) Option { return func(t *transport) { t.userAgent = agent } }
 
@@ -74,6 +80,7 @@ func newTransport(baseURL string, answer time.Duration, options []Option) (trans
 	t := transport{
 		base:      strings.TrimRight(base.String(), "/"),
 		userAgent: "lectern-go",
+		wrap:      func(t http.RoundTripper) http.RoundTripper { return t },
 		sleep:     sleep,
 		jitter:    randomJitter,
 	}
@@ -85,7 +92,7 @@ func newTransport(baseURL string, answer time.Duration, options []Option) (trans
 	t.timeouts.Answer = cmp.Or(t.timeouts.Answer, answer)
 	t.timeouts.Silence = cmp.Or(t.timeouts.Silence, 2*time.Minute)
 	if t.http == nil {
-		t.http = &http.Client{Transport: t.timeouts.transport()}
+		t.http = &http.Client{Transport: t.wrap(t.timeouts.transport())}
 	}
 	if t.http.CheckRedirect == nil {
 		h := *t.http

@@ -70,6 +70,7 @@ type transport struct {
 	apiKey    func(context.Context) (string, error) // nil for none
 	userAgent string
 	http      *http.Client
+	wrap      func(http.RoundTripper) http.RoundTripper
 	retry     Retry
 	timeouts  Timeouts
 

@@ -3,9 +3,12 @@ package command
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -47,7 +50,9 @@ func (f serverFlags) keylessClient(retry client.Retry, notes io.Writer) (*client
 	if f.APIKeyFile != "" {
 		key = client.WithAPIKeyFile(f.APIKeyFile)
 	}
-	c, err := client.New(f.URL, key, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	// Answers come in zstd, which takes less processor time than gzip on both sides.
+	zstd := client.WithTransport(func(t http.RoundTripper) http.RoundTripper { return gzhttp.Transport(t) })
+	c, err := client.New(f.URL, key, zstd, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url: %w", err)}
 	}
