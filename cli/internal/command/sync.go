@@ -71,10 +71,14 @@ const noteEvery = time.Minute
 // Parquet.
 const memoryLimit = 72 << 20
 
+// collectAt lets the heap grow up to memoryLimit between two garbage collections, in percent of what is in use.
+const collectAt = 400
+
 // Run copies.
 func (f *syncCommand) Run(s *Session, c *commands) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	}
 	if f.Verify && f.Follow || f.Repair && !f.Verify {
 		return usagef("allowed are --follow, --verify, and --verify --repair")

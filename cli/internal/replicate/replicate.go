@@ -224,8 +224,8 @@ func (r *run) copy(ctx context.Context) (err error) {
 		r.opened = true
 		r.progress.Began = from.Seq
 	}
-	// One batch is written while the next is read.
-	batches := make(chan *Batch)
+	// One batch is written and one waits while the next is read.
+	batches := make(chan *Batch, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(batches)
