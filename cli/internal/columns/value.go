@@ -50,7 +50,7 @@ func typeOf(v gjson.Result) Type {
 
 // fit reports whether a column of type t can hold a value.
 func fit(v gjson.Result, t Type) bool {
-	if t == Text && v.Type == gjson.String && !strings.Contains(v.Raw, `\u`) {
+	if t == Text && (v.Type == gjson.String && !strings.Contains(v.Raw, `\u`) || len(v.Raw) <= longestNumber && Plain(v.Raw)) {
 		return true // without a look at the text
 	}
 	_, ok := valueOf(v, t)
@@ -140,15 +140,32 @@ func appendJSON(b []byte, v gjson.Result) (_ []byte, ok bool) {
 	return append(b, v.Raw...), true
 }
 
+// Plain reports whether jsonb certainly takes valid JSON: it has no escapes, no exponents, and neither numbers nor
+// nesting that come near a limit. For other JSON, Postgres has to try.
+func Plain(data string) bool {
+	const longest, nested = 8000, 500
+	if len(data) > longest || strings.Contains(data, `\u`) || strings.Count(data, "[")+strings.Count(data, "{") > nested {
+		return false
+	}
+	for i := 1; i < len(data); i++ {
+		if (data[i] == 'e' || data[i] == 'E') && '0' <= data[i-1] && data[i-1] <= '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// longestNumber is the greatest number of characters of a number in a text column.
+const longestNumber = 1000
+
 // written returns a JSON number without exponent, with the digits after the point that Postgres' numeric keeps. It
 // reports false for a long one.
 func written(number string) (string, bool) {
-	const longest = 1000
 	text, negative := strings.CutPrefix(number, "-")
 	power := 0
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		var err error
-		if power, err = strconv.Atoi(text[i+1:]); err != nil || max(power, -power) > longest {
+		if power, err = strconv.Atoi(text[i+1:]); err != nil || max(power, -power) > longestNumber {
 			return "", false
 		}
 		text = text[:i]
@@ -166,7 +183,7 @@ func written(number string) (string, bool) {
 	if negative && strings.Trim(text, "0.") != "" {
 		text = "-" + text
 	}
-	return text, len(text) <= longest
+	return text, len(text) <= longestNumber
 }
 
 // asInteger returns the integer of a JSON number such as 12, 12.0 or 1e3.

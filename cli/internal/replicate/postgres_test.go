@@ -273,6 +273,8 @@ func TestPostgresSoftDelete(t *testing.T) {
 func TestPostgresKilled(t *testing.T) {
 	w := newWarehouse(t)
 	w.fill(t, 0, 100)
+	w.remove(t, "purged", "en_98", "en_99")
+	w.fill(t, 99, 1)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -333,7 +335,10 @@ func (w waiting) Apply(ctx context.Context, b *replicate.Batch) error {
 func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 	w := newWarehouse(t)
 	w.fill(t, 0, 5)
-	first := waiting{w.open(t, w.options()), make(chan struct{}), make(chan struct{})}
+	o := w.options()
+	var notes []string
+	o.Note = func(text string) { notes = append(notes, text) }
+	first := waiting{w.open(t, o), make(chan struct{}), make(chan struct{})}
 	done := make(chan error)
 	go func() {
 		_, err := w.sync(t.Context(), first)
@@ -346,10 +351,27 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another sync writes to schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
 		t.Errorf("the second: %v", err)
 	}
+
+	// A query that holds a table does not delay the end of the first load.
+	reader, err := w.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), `SELECT FROM "Copy of shop".entries`); err != nil {
+		t.Fatal(err)
+	}
 	close(first.proceed)
 	if err := <-done; err != nil {
 		t.Errorf("the first: %v", err)
 	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "no primary keys") }) {
+		t.Errorf("notes: %q", notes)
+	}
+	w.MustIngest(t, "entries", entry("en_1", 900, `{"again":true}`))
+	w.mustSync(t, w.options())
 	w.check(t)
 }
 
@@ -382,7 +404,7 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 		{"another project", "", "", alter(func(o *postgres.Options) { o.Source.ProjectID = "pr_2" }), `a copy of project "pr_1", not of "pr_2"`, "--schema"},
 		{"another URL", "", "", alter(func(o *postgres.Options) { o.Source.URL = "https://new" }), "not at https://new", "--moved"},
 		{"tables of others", "", "", alter(func(o *postgres.Options) { o.Schema = "other" }), "(events, without lectern_sync)", "--schema"},
-		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 2`, same, "layout 9", "writes layout 2"},
+		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 3`, same, "layout 9", "writes layout 3"},
 		{"a dropped column", `ALTER TABLE "Copy of shop".entries RENAME contact_id TO c`, `ALTER TABLE "Copy of shop".entries RENAME c TO contact_id`, same, "lacks the column contact_id (text)", "--schema"},
 		{"another type", `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE text`, `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE bigint USING total_pages::bigint`, same, "total_pages", "needs bigint"},
 		{"a dropped table", `ALTER TABLE "Copy of shop".events RENAME TO e`, `ALTER TABLE "Copy of shop".e RENAME TO events`, same, "lacks the table events", "--schema"},

@@ -9,7 +9,7 @@ import (
 )
 
 // layout is the version of the tables below. A copy with another version is not touched.
-const layout = 2
+const layout = 3
 
 // column is a column of a table of the copy. Its comment in the database is about.
 type column struct{ name, kind, rule, about string }
@@ -20,7 +20,7 @@ const bytewise = ` COLLATE "C"`
 // The tables are described in docs/reference/copies.md.
 var (
 	entryColumns = []column{
-		{"entry_id", "text", bytewise + " PRIMARY KEY", "Identifier of the entry"},
+		{"entry_id", "text", bytewise + " NOT NULL", "Identifier of the entry"},
 		{"group_id", "text", bytewise + " NOT NULL", "Group that the embeddable belongs to"},
 		{"project_id", "text", bytewise + " NOT NULL", "Project"},
 		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable that was answered"},
@@ -35,7 +35,7 @@ var (
 		{"removal_reason", "text", "", "Reason of the removal"},
 	}
 	eventColumns = []column{
-		{"event_key", "text", bytewise + " PRIMARY KEY", "Stable key of the event"},
+		{"event_key", "text", bytewise + " NOT NULL", "Stable key of the event"},
 		{"event_id", "text", bytewise, "Identifier at the source, or null"},
 		{"entry_id", "text", bytewise + " NOT NULL", "Entry that the event belongs to; it may come later"},
 		{"contact_id", "text", bytewise + " NOT NULL", "Person"},
@@ -71,7 +71,7 @@ var (
 		{"current_at", "timestamptz", "", "Time at which the copy last had all changes"},
 		{"verified_at", "timestamptz", "", "Time of the last comparison with the source"},
 		{"differences", "bigint", "", "Differences that it found"},
-		{"indexed", "boolean", " NOT NULL", "Whether the indexes are made, which is when the copy first has all changes"},
+		{"load_to", "bigint", "", "Number of the newest change when the first load began; null once it has ended and keys and indexes are made"},
 		{"project", "text", " NOT NULL", "Digest of the embeddables and experiments that the copy has"},
 		{"columns", "text", " NOT NULL", "Choice of columns"},
 		{"soft_delete", "boolean", " NOT NULL", "Whether removed rows stay"},
@@ -214,7 +214,7 @@ var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.
 type statements struct {
-	deleteEntries, deleteEvents, markEntries, markEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, indexEvents, makeIndexes string
+	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes, makeKeys string
 }
 
 func newStatements(schema string) statements {
@@ -232,41 +232,42 @@ ON CONFLICT (` + key + `) DO UPDATE
 SET (` + listed("", all) + `, removed_at, removal_reason) = (` + listed("excluded.", all) + `, NULL, NULL)
 WHERE t.seq < excluded.seq`
 	}
-	// Removals look for the events of an entry, so the first one needs this index.
-	indexEvents := `
-CREATE INDEX IF NOT EXISTS events_by_entry ON ` + in("events") + ` (entry_id, "timestamp")`
 	entries := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	events := names(eventColumns, "removed_at", "removal_reason")
-	return statements{
-		deleteEntries: remove("entries"),
-		deleteEvents:  remove("events"),
-		markEntries:   mark("entries"),
-		markEvents:    mark("events"),
-		// OFFSET 0 keeps the planner from evaluating j.data twice.
-		putEntries: `
+	// OFFSET 0 keeps the planner from evaluating j.data twice.
+	insertEntries := func(onConflict string) string {
+		return `
 WITH put AS (
     INSERT INTO ` + in("entries") + ` AS t (` + listed("", entries) + `, entry_data, entry_data_text, entry_columns)
     SELECT ` + listed("n.", entries) + `, j.data, CASE WHEN j.data IS NULL THEN n.entry_data END,
         CASE WHEN j.data IS NULL OR NOT n.fits THEN n.entry_columns::jsonb END
     FROM pg_temp.` + newEntries + ` AS n, LATERAL (
         SELECT CASE WHEN n.plain THEN n.entry_data::jsonb ELSE pg_temp.lectern_to_jsonb(n.entry_data) END AS data OFFSET 0
-    ) AS j` + update(entryColumns, "entry_id") + `
+    ) AS j` + onConflict + `
     RETURNING entry_data_text IS NOT NULL AS refused
 )
-SELECT count(*) FILTER (WHERE refused) FROM put`,
+SELECT count(*) FILTER (WHERE refused) FROM put`
+	}
+	return statements{
+		deleteEntries: remove("entries"),
+		deleteEvents:  remove("events"),
+		markEntries:   mark("entries"),
+		markEvents:    mark("events"),
+		loadEntries:   insertEntries(""),
+		putEntries:    insertEntries(update(entryColumns, "entry_id")),
 		putEvents: `
 INSERT INTO ` + in("events") + ` AS t (` + listed("", events) + `)
 SELECT ` + listed("n.", events) + `
 FROM pg_temp.` + newEvents + ` AS n` + update(eventColumns, "event_key"),
 		setPosition: `
 UPDATE ` + in(stateTable) + `
-SET cursor = $2, seq = $3, project = $6, indexed = $7, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
+SET cursor = $2, seq = $3, project = $6, load_to = $7, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, project, indexed, columns, soft_delete FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, project, load_to, columns, soft_delete FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, indexed, changed_at, columns, soft_delete)
-VALUES ($1, $2, $3, '', 0, '', false, now(), $4, $5)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, load_to, changed_at, columns, soft_delete)
+VALUES ($1, $2, $3, '', 0, '', 0, now(), $4, $5)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1 WHERE url <> $1`,
 		readColumns: `
@@ -274,11 +275,16 @@ SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY emb
 		putColumn: `
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
 VALUES ($1, $2, $3, $4, $5)`,
-		indexEvents: indexEvents,
-		makeIndexes: indexEvents + `;
-CREATE INDEX IF NOT EXISTS events_by_seq ON ` + in("events") + ` (seq);
-CREATE INDEX IF NOT EXISTS entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
-CREATE INDEX IF NOT EXISTS entries_by_seq ON ` + in("entries") + ` (seq)`,
+		makeIndexes: `
+CREATE INDEX events_by_entry ON ` + in("events") + ` (entry_id, "timestamp");
+CREATE INDEX events_by_seq ON ` + in("events") + ` (seq);
+CREATE INDEX entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
+CREATE INDEX entries_by_seq ON ` + in("entries") + ` (seq);
+CREATE UNIQUE INDEX entries_pkey ON ` + in("entries") + ` (entry_id);
+CREATE UNIQUE INDEX events_pkey ON ` + in("events") + ` (event_key)`,
+		makeKeys: noWait + `;
+ALTER TABLE ` + in("entries") + ` ADD PRIMARY KEY USING INDEX entries_pkey;
+ALTER TABLE ` + in("events") + ` ADD PRIMARY KEY USING INDEX events_pkey`,
 	}
 }
 

@@ -41,14 +41,15 @@ type Options struct {
 // Destination is a copy. It is a [replicate.Destination].
 type Destination struct {
 	Options
-	config  *pgx.ConnConfig
-	sql     statements
-	conn    *pgx.Conn
-	at      replicate.Position
-	indexed bool // false only in the first load
-	asText  int64
-	views   map[string]*columns.Set // by embeddable
-	stale   map[string]time.Time    // embeddables whose view lacks columns, and when to try next
+	config *pgx.ConnConfig
+	sql    statements
+	conn   *pgx.Conn
+	at     replicate.Position
+	// loadTo is the number of the newest change when the first load began; nil after the load.
+	loadTo *int64
+	asText int64
+	views  map[string]*columns.Set // by embeddable
+	stale  map[string]time.Time    // embeddables whose view lacks columns, and when to try next
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.
@@ -135,7 +136,7 @@ func (d *Destination) lock(ctx context.Context) error {
 		return d.explain("lock", err)
 	}
 	_, err := d.conn.Exec(ctx, lockCopy, lockClass, d.Schema)
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" {
+	if locked(err) {
 		return fmt.Errorf("another sync writes to %s%s: stop it, or give another --schema", d, d.holder(ctx))
 	}
 	if err == nil {
@@ -187,7 +188,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			return err
 		}
 		if len(found) == 0 {
-			d.at, d.indexed = replicate.Position{}, false
+			d.at, d.loadTo = replicate.Position{}, new(int64)
 			if err := create(ctx, tx, d.Schema); err != nil {
 				return err
 			}
@@ -243,7 +244,7 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	var version int64
 	var project, url, choice string
 	var soft bool
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.indexed, &choice, &soft)
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.loadTo, &choice, &soft)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -287,36 +288,67 @@ func (d *Destination) checkColumns(found map[string]map[string]string) error {
 }
 
 // Apply writes a batch and its position in one transaction, and then brings views up to date.
+//
+// The first load is the part of the feed up to the newest change at its beginning. It has each key once, and its removals
+// are older than the copy. So its rows need no keys: these and the indexes are made at its end, which takes less time.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
+	if d.loadTo != nil && d.at.Cursor == "" {
+		d.loadTo = &b.Known
+	}
+	loaded := d.loadTo != nil && (b.Current || b.Position.Seq > *d.loadTo)
+	if loaded {
+		d.loadTo = nil
+	}
 	var refused int64
-	indexed := d.indexed || b.Current
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
 		// The position first: it locks the state's row, and fails when it is not the one that this process left.
 		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq,
-			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project, indexed)
+			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project, d.loadTo)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() != 1 {
 			return fmt.Errorf("another sync has written to %s meanwhile: run one at a time", d)
 		}
-		if refused, err = d.put(ctx, tx, b.Newest()); err != nil {
-			return err
-		}
-		if indexed && !d.indexed {
+		if loaded {
 			if _, err := tx.Exec(ctx, d.sql.makeIndexes); err != nil {
 				return err
 			}
 		}
-		return d.putProject(ctx, tx, b.Project)
+		if refused, err = d.put(ctx, tx, b.Newest()); err != nil {
+			return err
+		}
+		if err := d.putProject(ctx, tx, b.Project); err != nil || !loaded {
+			return err
+		}
+		return d.makeKeys(ctx, tx)
 	})
 	if err != nil {
 		return d.explain("write", err)
 	}
-	d.at, d.indexed = b.Position, indexed
+	d.at = b.Position
 	d.asText += refused
 	d.showViews(ctx)
 	return nil
+}
+
+// makeKeys makes primary keys of the unique indexes, unless a query holds a table.
+func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+		_, err := savepoint.Exec(ctx, d.sql.makeKeys)
+		return err
+	})
+	if locked(err) {
+		d.Note("A query held a table, so entries and events have unique indexes and no primary keys. All else is the same.")
+		return nil
+	}
+	return err
+}
+
+// locked reports whether err is a lock_timeout.
+func locked(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "55P03"
 }
 
 // remove applies removals.
@@ -327,11 +359,6 @@ func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change
 			marked = append(marked, c)
 		} else {
 			gone = append(gone, c)
-		}
-	}
-	if len(all) > 0 && !d.indexed {
-		if _, err := tx.Exec(ctx, d.sql.indexEvents); err != nil {
-			return err
 		}
 	}
 	for _, r := range []struct {
@@ -354,8 +381,12 @@ func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change
 
 // put applies removals, then entries and events, and returns how many entries jsonb refused.
 func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (refused int64, err error) {
-	if err := d.remove(ctx, tx, n.Removals); err != nil {
-		return 0, err
+	putEntries, eventTable := d.sql.loadEntries, pgx.Identifier{d.Schema, "events"}
+	if d.loadTo == nil {
+		if err := d.remove(ctx, tx, n.Removals); err != nil {
+			return 0, err
+		}
+		putEntries, eventTable = d.sql.putEntries, pgx.Identifier{newEvents}
 	}
 	if len(n.Entries) > 0 {
 		fits, err := d.addColumns(ctx, tx, n.Entries)
@@ -366,33 +397,22 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (r
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEntries}, names(stagedEntryColumns), rows); err != nil {
 			return 0, err
 		}
-		if err := tx.QueryRow(ctx, d.sql.putEntries).Scan(&refused); err != nil {
+		if err := tx.QueryRow(ctx, putEntries).Scan(&refused); err != nil {
 			return 0, err
 		}
 	}
 	if len(n.Events) > 0 {
-		return refused, d.putEvents(ctx, tx, n.Events)
+		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return eventRow(&n.Events[i]), nil })
+		if _, err := tx.CopyFrom(ctx, eventTable, names(stagedEventColumns), rows); err != nil {
+			return 0, err
+		}
+		if d.loadTo == nil {
+			if _, err := tx.Exec(ctx, d.sql.putEvents); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return refused, nil
-}
-
-// putEvents writes events. Nearly all are new, and go straight into their table. If it has one of them, all go through the
-// staging table.
-func (d *Destination) putEvents(ctx context.Context, tx pgx.Tx, events []client.Change) error {
-	put := func(tx pgx.Tx, table ...string) error {
-		rows := pgx.CopyFromSlice(len(events), func(i int) ([]any, error) { return eventRow(&events[i]), nil })
-		_, err := tx.CopyFrom(ctx, table, names(stagedEventColumns), rows)
-		return err
-	}
-	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return put(savepoint, d.Schema, "events") })
-	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "23505" {
-		return err
-	}
-	if err := put(tx, newEvents); err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, d.sql.putEvents)
-	return err
 }
 
 // Close ends the connection, which releases the copy.
@@ -416,7 +436,7 @@ func removalColumns(removals []client.Change) []any {
 // entryRow has the order of stagedEntryColumns.
 func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 	e := c.Entry
-	plain := plain(e.Data)
+	plain := columns.Plain(e.Data)
 	row := []any{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data, c.Seq, plain, fits, nil}
 	if set := d.views[e.EmbeddableID]; len(set.Columns()) > 0 && (!plain || !fits) {
 		shown, err := shownOf(set, e.Data)
@@ -432,23 +452,16 @@ func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 func eventRow(c *client.Change) []any {
 	e := c.Event
 	return []any{
-		e.EventKey, e.EventID, e.EntryID, e.ContactID, e.ProjectID, e.GroupID, e.EmbeddableID, e.VersionNumber, e.Timestamp,
-		e.PageID, e.PageKey, e.PageIndex, e.MaxPageID, e.MaxPageKey, e.MaxPageIndex, e.TotalPages, e.EventType, e.ViewType,
-		e.CustomEventName, e.CustomEventProps, e.URL, c.Seq,
+		e.EventKey, value(e.EventID), e.EntryID, e.ContactID, e.ProjectID, e.GroupID, e.EmbeddableID, value(e.VersionNumber), e.Timestamp,
+		value(e.PageID), value(e.PageKey), value(e.PageIndex), value(e.MaxPageID), value(e.MaxPageKey), value(e.MaxPageIndex),
+		value(e.TotalPages), e.EventType, value(e.ViewType), value(e.CustomEventName), value(e.CustomEventProps), value(e.URL), c.Seq,
 	}
 }
 
-// plain reports whether jsonb certainly takes valid JSON: it has no escapes, no exponents, and neither numbers nor
-// nesting that come near a limit. For other JSON, Postgres has to try.
-func plain(data string) bool {
-	const longest, nested = 8000, 500
-	if len(data) > longest || strings.Contains(data, `\u`) || strings.Count(data, "[")+strings.Count(data, "{") > nested {
-		return false
+// value returns what p points to, or nil. COPY takes less time for it than for p.
+func value[T any](p *T) any {
+	if p == nil {
+		return nil
 	}
-	for i := 1; i < len(data); i++ {
-		if (data[i] == 'e' || data[i] == 'E') && '0' <= data[i-1] && data[i-1] <= '9' {
-			return false
-		}
-	}
-	return true
+	return *p
 }

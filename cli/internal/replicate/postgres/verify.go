@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -98,7 +99,7 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]client.C
 	var plains []bool
 	for _, c := range changes {
 		if c.Entry != nil {
-			texts, plains = append(texts, c.Entry.Data), append(plains, plain(c.Entry.Data))
+			texts, plains = append(texts, c.Entry.Data), append(plains, columns.Plain(c.Entry.Data))
 		}
 	}
 	rows, err := s.tx.Query(ctx, storedData, texts, plains)

@@ -124,8 +124,8 @@ func shownOf(set *columns.Set, data string) (string, error) {
 }
 
 const (
-	// viewLock is how long a change of a view waits for queries on it. Other queries wait after it.
-	viewLock = `SET LOCAL lock_timeout = '200ms'`
+	// noWait bounds how long a change of a table or view waits for queries on it. Other queries wait after it.
+	noWait = `SET LOCAL lock_timeout = '200ms'`
 	// viewPause is the time between two attempts to change a view.
 	viewPause = time.Minute
 )
@@ -142,7 +142,7 @@ func (d *Destination) showViews(ctx context.Context) {
 			continue
 		}
 		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, viewLock); err != nil {
+			if _, err := tx.Exec(ctx, noWait); err != nil {
 				return err
 			}
 			return d.createView(ctx, tx, id)
