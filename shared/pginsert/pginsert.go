@@ -66,6 +66,20 @@ func (p Put) StoredIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID
 	return run(ctx, tx, p.statements(pool, projectID, columns))
 }
 
+// ReturnedIn does the same as [Put.StoredIn], and returns what the statements returned: a number for each row.
+func (p Put) ReturnedIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, columns ...any) (all []int64, err error) {
+	for _, s := range p.statements(pool, projectID, columns) {
+		rows, err := tx.Query(ctx, s.sql, s.args...)
+		if err == nil {
+			all, err = pgx.AppendRows(all, rows, pgx.RowTo[int64])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 func run(ctx context.Context, tx pgx.Tx, statements []statement) (n int, err error) {
 	for _, s := range statements {
 		rows, err := tx.Query(ctx, s.sql, s.args...)

@@ -250,7 +250,9 @@ func advice(err error) string {
 	case "insufficient_scope":
 		return "; mint a key with that scope: lectern keys mint --scope"
 	case "unavailable", "rate_limited":
-		return "; try again later"
+		if e.RetryAfter < time.Hour { // otherwise the message says what to do
+			return "; try again later"
+		}
 	case "":
 		return "; check the URL"
 	}

@@ -2,7 +2,7 @@ package insight
 
 import (
 	"cmp"
-	"maps"
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -20,98 +20,115 @@ func (v View) last() bool {
 	return v.TotalPages != nil && v.Page != math.MaxInt64 && *v.TotalPages == v.Page+1
 }
 
-// Progress is how far an entry came: in all its views, or in those of one version. Times are in tenths of a second.
+// Progress is how far an entry came in all its page views, or in those of one version.
 type Progress struct {
-	// Part is 0 for all views. An entry with views of several versions has further parts from 1 on, one for each.
-	Part     int64
-	Version  *int64  // of the views; nil if they have none or several
-	Versions []int64 // of all the entry's views if these are of several, or else nil
+	Version *int64 // of the views; nil if they have none or several
+	Several bool   // the entry has views of several versions
 
 	Furthest       int64  // the greatest page
 	Ended          bool   // Furthest is the last page
-	CompletedAfter *int64 // from the first view to the first one of the last page
-	// Cells has the pages, each with the time from its first view to the next view of another page.
-	Cells []int64
+	CompletedAfter *int64 // from the first view to the first one of the last page, in tenths of a second
+	Cells          Cells  // the pages
+
+	// First and Latest are the times of those views in Unix microseconds. Waits is the time of the first view of the page that
+	// waits for the next view of another page, or nil. With these, views can be added.
+	First, Latest int64
+	Waits         *int64
 }
 
-// A cell is a page and a time in one number. It is the page times 2^CellBits, plus the time and 1, or plus 0 without a
-// time. So Postgres passes one number for a page. Pages beyond a million have no cell.
-const (
-	CellBits = 42 // of tenths: more than the years 1 to 9999
-	maxPage  = 1_000_000
-)
+// Cell is a page, and the time from its first view to the next view of another page in tenths of a second. The time is -1
+// without such a view.
+type Cell struct{ Page, Time int64 }
 
-// ProgressOf returns the parts of an entry with these views, at least one, in the order of their time.
-func ProgressOf(views []View) []Progress {
-	type number struct {
-		value int64
-		known bool
+// Cells are pages in their order, at most [MaxPages] of them. Each takes a few bytes: a varint of the distance to the page
+// before, and one of the time plus 1 (package encoding/binary).
+type Cells []byte
+
+// Each calls do for each page.
+func (c Cells) Each(do func(Cell)) {
+	page := int64(0)
+	for len(c) > 0 {
+		distance, n := binary.Varint(c)
+		time, m := binary.Uvarint(c[n:])
+		page += distance
+		do(Cell{page, int64(time) - 1})
+		c = c[n+m:]
 	}
-	of := func(v View) number {
-		if v.Version == nil {
-			return number{}
-		}
-		return number{*v.Version, true}
+}
+
+func (c Cells) list() (list []Cell) {
+	c.Each(func(cell Cell) { list = append(list, cell) })
+	return list
+}
+
+func cellsOf(list []Cell) (c Cells) {
+	page := int64(0)
+	for _, cell := range list[:min(len(list), MaxPages)] { // no funnel shows more
+		c = binary.AppendVarint(c, cell.Page-page)
+		c = binary.AppendUvarint(c, uint64(cell.Time+1))
+		page = cell.Page
 	}
-	split := map[number][]View{}
-	for _, v := range views {
-		split[of(v)] = append(split[of(v)], v)
-	}
-	parts := []Progress{progressOf(views)}
-	if len(split) == 1 {
-		parts[0].Version = views[0].Version
-		return parts
-	}
-	numbers := slices.SortedFunc(maps.Keys(split), func(a, b number) int { return cmp.Compare(a.value, b.value) })
-	versions := []int64{}
-	for _, n := range numbers {
-		if n.known {
-			versions = append(versions, n.value)
-		}
-	}
-	for i, n := range numbers {
-		p := progressOf(split[n])
-		p.Part, p.Version = int64(i+1), split[n][0].Version
-		parts = append(parts, p)
-	}
-	for i := range parts {
-		parts[i].Versions = versions
-	}
-	return parts
+	return c
 }
 
 // tenth is a tenth of a second in microseconds.
 const tenth = 100_000
 
-func progressOf(views []View) (p Progress) {
-	p.Furthest = views[0].Page
-	for _, v := range views {
-		p.Furthest = max(p.Furthest, v.Page)
-		if p.CompletedAfter == nil && v.last() {
-			after := (v.At - views[0].At) / tenth
+// Add adds a page view to the progress of its entry and returns the result. The view must not be earlier than those before.
+// The first element is of all views. If these are of several versions, one for each version follows.
+func Add(parts []Progress, v View) []Progress {
+	same := func(p Progress) bool {
+		return p.Version == v.Version || p.Version != nil && v.Version != nil && *p.Version == *v.Version
+	}
+	if len(parts) == 0 {
+		return []Progress{begin(v)}
+	}
+	if len(parts) == 1 && !same(parts[0]) {
+		parts = append(parts, parts[0])
+		parts[0].Version, parts[0].Several, parts[1].Several = nil, true, true
+	}
+	parts[0].add(v)
+	if !parts[0].Several {
+		return parts
+	}
+	if i := slices.IndexFunc(parts[1:], same); i >= 0 {
+		parts[1+i].add(v)
+		return parts
+	}
+	p := begin(v)
+	p.Several = true
+	return append(parts, p)
+}
+
+func begin(v View) Progress {
+	p := Progress{Version: v.Version, Furthest: v.Page, First: v.At}
+	p.add(v)
+	return p
+}
+
+func (p *Progress) add(v View) {
+	p.Latest = v.At
+	if v.Page > p.Furthest {
+		p.Furthest, p.Ended = v.Page, false
+	}
+	if v.last() {
+		p.Ended = p.Ended || v.Page == p.Furthest
+		if p.CompletedAfter == nil {
+			after := (v.At - p.First) / tenth
 			p.CompletedAfter = &after
 		}
 	}
-	for _, v := range views {
-		p.Ended = p.Ended || v.last() && v.Page == p.Furthest
-	}
-	cells := map[int64]int64{}
-	var begun, since int64
-	waiting := false // page begun was seen for the first time, and no view of another page followed
-	for _, v := range views {
-		if waiting && v.Page != begun {
-			cells[begun] += (v.At-since)/tenth + 1
-			waiting = false
+	cells := p.Cells.list()
+	if p.Waits != nil {
+		i := slices.IndexFunc(cells, func(c Cell) bool { return c.Time < 0 })
+		if cells[i].Page == v.Page {
+			return
 		}
-		if _, seen := cells[v.Page]; !seen {
-			cells[v.Page] = v.Page << CellBits
-			begun, since, waiting = v.Page, v.At, true
-		}
+		cells[i].Time, p.Waits = (v.At-*p.Waits)/tenth, nil
 	}
-	for _, page := range slices.Sorted(maps.Keys(cells)) {
-		if -maxPage <= page && page <= maxPage && len(p.Cells) < MaxPages { // no funnel shows more
-			p.Cells = append(p.Cells, cells[page])
-		}
+	i, seen := slices.BinarySearchFunc(cells, v.Page, func(c Cell, page int64) int { return cmp.Compare(c.Page, page) })
+	if !seen && i < MaxPages {
+		cells, p.Waits = slices.Insert(cells, i, Cell{v.Page, -1}), &v.At
 	}
-	return p
+	p.Cells = cellsOf(cells)
 }

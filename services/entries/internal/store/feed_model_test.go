@@ -131,7 +131,7 @@ func beginTx(ctx context.Context, w *Writer, project string, entries []entry.Ent
 	began := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(began) })
 	go func() {
-		err := inNumberedTx(ctx, w.pool, project, len(entries), func(ctx context.Context, tx numberedTx) error {
+		err := inNumberedTx(ctx, w.pool, project, 2*len(entries), func(ctx context.Context, tx numberedTx) error {
 			erased, err := tx.erasedOf(ctx, pginsert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
 			if err != nil {
 				return err

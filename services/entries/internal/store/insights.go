@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
@@ -34,7 +35,10 @@ func (s *statement) arg(value any) string {
 // selected returns the condition for the rows that f selects. The tables entries and progress have the same columns
 // for it.
 func (s *statement) selected(f insight.Filter) string {
-	sql := "project_id = " + s.arg(f.ProjectID)
+	if s.args == nil {
+		s.arg(f.ProjectID)
+	}
+	sql := "project_id = $1"
 	if f.EmbeddableID != "" {
 		sql += " AND embeddable_id = " + s.arg(f.EmbeddableID)
 	}
@@ -55,40 +59,55 @@ func (s *statement) selected(f insight.Filter) string {
 // Rows of progress: those of whole entries, and those of versions.
 const (
 	ofEntries  = "part = 0"
-	ofVersions = "(part > 0 OR versions IS NULL)"
+	ofVersions = "(part > 0 OR NOT several)"
 )
 
 // progressOf returns the condition for the rows of progress that f selects.
 func (s *statement) progressOf(f insight.Filter) string {
-	sql := s.selected(f)
+	sql := s.selected(f) + " AND embeddable_id IS NOT NULL"
 	if f.Version != nil {
-		n := s.arg(*f.Version)
-		sql += " AND (version = " + n + " OR " + n + " = ANY(versions))"
+		sql += " AND " + s.versionOf(*f.Version)
 	}
 	return sql
 }
 
-// answer runs an insight in its turn among the large reads. The statement returns a number of rows and the body as JSON. It
-// is planned for its arguments: the best plan for a day is not that for a year.
-func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
-	err = pagelist.Limited(ctx, func() error {
-		return s.pool.Query(ctx, func(r pgx.Rows) error {
-			for r.Next() {
-				if err := r.Scan(&rows, &body); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
+// versionOf returns the condition for a row of progress whose entry has a view of a version.
+func (s *statement) versionOf(version int64) string {
+	n := s.arg(version)
+	return "(version = " + n + " OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = " + n + "))"
+}
+
+// query runs an insight in its turn among the large reads, and passes its rows to read, perhaps more than once. The statement
+// is planned for its arguments: the best plan for a day is not that for a year. Numbers, booleans and bytes come in their
+// binary form.
+func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) error) error {
+	err := pagelist.Limited(ctx, func() error {
+		return s.pool.Query(ctx, read, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
 	})
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case ok && pg.Code == "57014", errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil: // query_canceled, by its time-out
-		err = apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before.").
-			After(time.Second).Because(err)
+	case ok && pg.Code == "57014", errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
+		return apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
+			After(tooLarge).Because(err)
 	case ok && pg.Code == "22023": // invalid_parameter_value
-		err = apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
+		return apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
 	}
+	return err
+}
+
+// tooLarge is the Retry-After of a question that takes too long: it will take as long again. Clients do not wait that long.
+const tooLarge = time.Hour
+
+// answer runs an insight whose statement returns a number of rows and the body as JSON.
+func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
+	err = s.query(ctx, q, func(r pgx.Rows) error {
+		for r.Next() {
+			if err := r.Scan(&rows, &body); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -107,6 +126,9 @@ func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), prima
 
 // countsOf returns the statement of counts. Entries with a clock outside of the years have a row without an interval, except
 // among all. Without a further split, intervals without entries have a row.
+//
+// Each entry counts without a version, and each row of progress for its version. The row of a whole entry takes the entry
+// away again. No join is needed, and because of UNION ALL Postgres groups in parallel.
 func countsOf(q insight.CountsQuestion) statement {
 	var s statement
 	rows, embeddable, version := ofEntries, "NULL::text", "NULL::bigint"
@@ -116,21 +138,34 @@ func countsOf(q insight.CountsQuestion) statement {
 	case insight.ByVersion:
 		rows, embeddable, version = ofVersions, "embeddable_id", "version"
 	}
-	condition := s.progressOf(q.Filter) + " AND " + rows
+	condition := s.progressOf(q.Filter)
 	zone := s.arg(q.Timezone) + "::text"
 	// The day is local. 00:00 may come twice where clocks go back: a day begins with the first.
 	utc := func(local string) string {
 		at := local + " AT TIME ZONE " + zone
 		return "CASE WHEN (" + at + " - interval '1 hour') AT TIME ZONE " + zone + " = " + local + " THEN " + at + " - interval '1 hour' ELSE " + at + " END"
 	}
+	day := `CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE ` + zone + `) END AS day`
+	whole, entries := "0", ""
+	if q.Version == nil {
+		whole, entries = "("+ofEntries+")::int", `
+          UNION ALL
+          SELECT `+day+`, `+embeddable+`, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE `+s.selected(q.Filter)
+	}
 	const sums = `sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed`
-	sql := `WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE ` + zone + `) END AS day,
-           ` + embeddable + ` AS embeddable_id, ` + version + ` AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE ` + condition + `
-    GROUP BY 1, 2, 3
+	sql := `WITH day AS (
+    SELECT day, embeddable_id, version, ` + sums + `, sum(whole) AS whole
+    FROM (SELECT ` + day + `, ` + embeddable + ` AS embeddable_id, ` + version + ` AS version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
+                 (` + rows + ` AND completed_after IS NOT NULL)::int AS completed, ` + whole + ` AS whole
+          FROM progress
+          WHERE ` + condition + entries + `) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), `
 	if q.Interval == "all" {
 		sql += `filled AS (
@@ -165,7 +200,7 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT ` + utc("local") + ` AS start, ` + utc("following") + ` AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0` + map[bool]string{true: " OR f.start < f.finish"}[q.By == insight.ByNone] + `
       LIMIT ` + strconv.Itoa(insight.MaxCounts+1) + `) c`
 	return s
 }
@@ -176,109 +211,121 @@ func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int,
 	return s.answer(ctx, countsOf(q))
 }
 
-// noVersion is the version of views without one, in a statement. No version has this number.
-const noVersion = "'-9223372036854775808'::bigint"
-
-// funnelOf returns the statement of funnels. It counts how many entries have each cell, in parallel. A median is found in
-// these counts, because Postgres would sort the times of all entries in one process.
+// funnelOf returns the statement of the rows that funnels count: a row with the number of entries, and those of progress.
 func funnelOf(q insight.FunnelQuestion) statement {
 	var s statement
-	rows, version, of, group := ofEntries, "NULL::bigint", "NULL::bigint", ""
-	if q.ByVersion {
-		rows, version, of, group = ofVersions, "version", "v.of", "\n    GROUP BY 1"
+	s.sql = `(
+    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
+    FROM progress
+    WHERE ` + s.progressOf(q.Filter) + `
+)`
+	if q.Version == nil {
+		s.sql += ` UNION ALL (
+    SELECT NULL, count(1), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM entries
+    WHERE ` + s.selected(q.Filter) + `
+)`
 	}
-	selected := s.progressOf(q.Filter)
-	key := "coalesce(" + version + ", " + noVersion + ")"
-	bits, limit := strconv.Itoa(insight.CellBits), strconv.Itoa(insight.MaxFunnelRows+1)
-	s.sql = `WITH total AS (
-    SELECT ` + key + ` AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
-    FROM progress
-    WHERE ` + selected + ` AND ` + rows + group + `
-), stop AS (
-    SELECT ` + key + ` AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
-    FROM progress
-    WHERE ` + selected + ` AND ` + rows + ` AND furthest IS NOT NULL
-    GROUP BY 1, 2
-), cell AS MATERIALIZED (
-    SELECT coalesce(` + of + `, ` + noVersion + `) AS version, v.of, v.cell >> ` + bits + ` AS page, v.cell & ((1::bigint << ` + bits + `) - 1) AS time,
-           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT version AS of, entry_id, ` + rows + ` AS counts, ` + ofVersions + ` AS names, unnest(cells) AS cell
-          FROM progress
-          WHERE ` + selected + `) v
-    GROUP BY v.of, v.cell
-), page AS (
-    SELECT DISTINCT ON (version, page) version, page, of, entry_id
-    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
-    ORDER BY version, page, of DESC NULLS LAST
-), median AS (
-    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
-    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
-                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
-          FROM cell
-          WHERE entries > 0 AND time > 0
-          GROUP BY 1, 2, 3) t
-    GROUP BY 1, 2
-), reached AS (
-    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
-           bool_or(shown) AS shown
-    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
-          UNION ALL
-          SELECT version, page, 0, 0, true FROM page) p
-    GROUP BY 1, 2
-), shown AS (
-    SELECT r.version, json_build_object(
-               'page_index', r.page, 'page_key', (
-                   SELECT v.page_key FROM events v
-                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
-               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
-    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-    JOIN page p ON p.version = r.version AND p.page = r.page
-    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-    WHERE r.n <= ` + strconv.Itoa(insight.MaxPages) + `
-    LIMIT ` + limit + `
-)
-SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
-           'version_number', nullif(t.version, ` + noVersion + `), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
-           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
-       ) ORDER BY t.version), '[]')::text
-FROM (SELECT version, entries, started, completed, median FROM total LIMIT ` + limit + `) t
-LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version`
 	return s
 }
 
-// Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the versions and pages. More than
-// an answer may have are not complete.
+// pageKeys selects the newest key of pages, each of an entry's views of a version.
+const pageKeys = `
+SELECT u.page, v.page_key
+FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u (entry_id, version, page_index, page)
+CROSS JOIN LATERAL (
+    SELECT v.page_key
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = u.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = u.page_index
+      AND v.embeddable_version_number IS NOT DISTINCT FROM nullif(u.version, '-9223372036854775808'::bigint)
+    ORDER BY v."timestamp" DESC, v.arrival DESC
+    LIMIT 1
+) v`
+
+// Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the versions and pages. If they are
+// more than an answer may have, there is no body.
 func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error) {
-	return s.answer(ctx, funnelOf(q))
+	var funnels *insight.Funnels
+	err = s.query(ctx, funnelOf(q), func(rows pgx.Rows) error {
+		funnels = insight.NewFunnels(q.ByVersion)
+		row := pgdb.NewRaw(rows)
+		for rows.Next() {
+			row.Next(rows)
+			if row.Null(0) {
+				funnels.AddEntries(int(row.Int(1)))
+				continue
+			}
+			r := insight.FunnelRow{
+				EntryID: row.Text(0), Whole: row.Int(1) == 0, Several: row.Text(2)[0] == 1, Version: row.Int(3),
+				Furthest: row.Int(4), Ended: row.Text(5)[0] == 1, CompletedAfter: row.Int(6), Cells: row.Text(7),
+			}
+			if row.Null(3) {
+				r.Version = insight.NoVersion
+			}
+			if row.Null(6) {
+				r.CompletedAfter = -1
+			}
+			if err := funnels.Add(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	answer := funnels.Answer()
+	var pages []*insight.FunnelPage
+	for _, f := range answer {
+		pages = append(pages, f.Pages...)
+	}
+	rows = len(answer) + len(pages)
+	if rows > insight.MaxFunnelRows {
+		return rows, nil, nil
+	}
+	err = s.query(ctx, statement{pageKeys, []any{
+		q.ProjectID,
+		pginsert.Column(pages, func(p **insight.FunnelPage) string { return (*p).EntryID }),
+		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Version }),
+		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Index }),
+	}}, func(rows pgx.Rows) error {
+		var page int
+		var key string
+		_, err := pgx.ForEachRow(rows, []any{&page, &key}, func() error { pages[page-1].Key = key; return nil })
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err = json.Marshal(answer)
+	return rows, append(body, '\n'), err
 }
 
-// dataOf returns the beginning of a statement about entry_data: the table data has a row for each entry. Most data is
-// parsed at once. Only what Postgres might refuse takes the function that catches its error.
-func (s *statement) dataOf(f insight.Filter) string {
-	selected := s.selected(f)
-	if f.Version != nil {
-		n := s.arg(*f.Version)
-		selected += ` AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND part = 0 AND (version = ` + n + ` OR ` + n + ` = ANY(versions)))`
+// dataOf returns the query of the parsed entry_data of each entry. Postgres parses it once, and in parallel. A single text
+// that it cannot parse fails the statement, unless careful: then it takes several times as long, and such data is null.
+func (s *statement) dataOf(f insight.Filter, careful bool) string {
+	parsed, selected := "entry_data::jsonb", s.selected(f)
+	if careful {
+		parsed = "entry_json(entry_data)"
 	}
-	return `WITH data AS MATERIALIZED (
-    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
-                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
-    FROM entries
-    WHERE ` + selected + `
-)`
+	if f.Version != nil {
+		selected += " AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = " + s.arg(*f.Version) + ")"
+	}
+	return "(SELECT " + parsed + " AS data FROM entries WHERE " + selected + " OFFSET 0) d"
 }
 
 // keysOf returns the statement of keys.
-func keysOf(f insight.Filter) statement {
+func keysOf(f insight.Filter, careful bool) statement {
 	var s statement
-	s.sql = s.dataOf(f) + `, counted AS (
-    SELECT k.key, k.type, count(1) AS entries
-    FROM (SELECT e.key, jsonb_typeof(e.value) AS type
-          FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
-    WHERE octet_length(k.key) <= 256
+	data := s.dataOf(f, careful)
+	unreadable := "0"
+	if careful {
+		unreadable = "(SELECT count(1) FROM " + data + " WHERE data IS NULL)"
+	}
+	s.sql = `WITH counted AS (
+    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM ` + data + `, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
     SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
@@ -288,21 +335,20 @@ func keysOf(f insight.Filter) statement {
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'entries', (SELECT count(1) FROM ` + data + `), 'unreadable', ` + unreadable + `,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
-)::text
-FROM data`
+)::text`
 	return s
 }
 
 // answersOf returns the statement of a key's values.
-func answersOf(f insight.Filter, key string) statement {
+func answersOf(f insight.Filter, key string, careful bool) statement {
 	var s statement
-	begin := s.dataOf(f)
+	data := s.dataOf(f, careful)
 	name := s.arg(key) + "::text"
-	s.sql = begin + `, answer AS MATERIALIZED (
+	s.sql = `WITH answer AS MATERIALIZED (
     SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable
-    FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
+    FROM ` + data + `
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -344,10 +390,16 @@ FROM answer`
 
 // Answers returns the keys of entry_data, or the values of one, as JSON.
 func (s *Store) Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error) {
-	statement := keysOf(q.Filter)
-	if q.Key != "" {
-		statement = answersOf(q.Filter, q.Key)
+	for _, careful := range []bool{false, true} {
+		statement := keysOf(q.Filter, careful)
+		if q.Key != "" {
+			statement = answersOf(q.Filter, q.Key, careful)
+		}
+		_, body, err = s.answer(ctx, statement)
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || pg.Code[:2] != "22" && pg.Code[:2] != "54" { // data_exception, program_limit_exceeded
+			break
+		}
 	}
-	_, body, err = s.answer(ctx, statement)
 	return body, err
 }

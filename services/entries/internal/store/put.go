@@ -18,16 +18,17 @@ import (
 const insertEntries = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)`
 
-// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
+// An older update never overwrites a newer one. An equally old one overwrites if its content differs. New entries get even
+// numbers. An entry that replaces a stored one gets the odd number after its own, so that its row says so.
 const unlessOlder = `
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING 1`
+RETURNING e.seq % 2`
 
 const putEntries = insertEntries + `
 SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
@@ -83,13 +84,6 @@ SELECT entry_id
 FROM removals
 WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 
-// knownEntries counts which of the given entries are stored. LATERAL keeps Postgres from passing over all entries of a table
-// that it does not know yet.
-const knownEntries = `
-SELECT count(*)
-FROM unnest($2::text[]) AS u (entry_id)
-CROSS JOIN LATERAL (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = u.entry_id LIMIT 1) e`
-
 // PutEntries stores entries of one project in one transaction. Its outcome is the same as storing them one by one. It
 // is idempotent.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
@@ -97,22 +91,20 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
 			batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
 			distinct := pginsert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
-			known, err := pginsert.Count(ctx, tx.tx, knownEntries, tx.projectID, distinct)
-			if err != nil {
-				return 0, 0, err
-			}
-			seq := tx.first
+			seq := tx.first + tx.first%2
 			for _, batch := range batches {
-				n, err := tx.put(ctx, entriesPut, entryColumnsOf(batch, seq)...)
+				returned, err := entriesPut.ReturnedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
 				if err != nil {
 					return 0, 0, err
 				}
-				stored += n
-				seq += int64(len(batch))
+				stored += len(returned)
+				for _, odd := range returned {
+					replaced += int(odd)
+				}
+				seq += 2 * int64(len(batch))
 			}
-			replaced = pginsert.Replaced(stored, len(distinct), known)
 			if stored > 0 {
-				err = tx.followEntries(ctx, distinct, known < len(distinct), replaced > 0)
+				err = tx.followEntries(ctx, distinct)
 			}
 			return stored, replaced, err
 		})
@@ -126,21 +118,15 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 			if err != nil || stored == 0 {
 				return stored, 0, err
 			}
-			var viewed []string
-			for i := range events {
-				if events[i].EventType == entry.PageViewed {
-					viewed = append(viewed, events[i].EntryID)
-				}
-			}
-			return stored, 0, tx.followViews(ctx, viewed)
+			return stored, 0, tx.followViews(ctx, events, stored == len(events))
 		})
 }
 
-// put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
+// put stores records of one project in one transaction. It takes two numbers for each record, leaves out those of erased
 // entries, and passes the others to insert.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
 	insert func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
-	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
+	err = inNumberedTx(ctx, pool, projectID, 2*len(records)+1, func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
 		erased, err := tx.erasedOf(ctx, pginsert.Column(records, entryID))
 		if err != nil {
@@ -179,16 +165,16 @@ func (t numberedTx) erasedOf(ctx context.Context, ids []string) (map[string]bool
 	return erased, nil
 }
 
-// numbers returns n numbers that begin with first.
-func numbers(first int64, n int) []int64 {
+// numbers returns n numbers that begin with first, at a distance of each other.
+func numbers(first, distance int64, n int) []int64 {
 	list := make([]int64, n)
 	for i := range list {
-		list[i] = first + int64(i)
+		list[i] = first + distance*int64(i)
 	}
 	return list
 }
 
-// entryColumnsOf returns the columns of entries in the order of insertEntries, numbered from seq on.
+// entryColumnsOf returns the columns of entries in the order of insertEntries, with every second number from seq on.
 func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 	text := func(of func(*entry.Entry) string) []string { return pginsert.Column(entries, of) }
 	return []any{
@@ -199,7 +185,7 @@ func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
 		text(func(e *entry.Entry) string { return e.Data }),
-		numbers(seq, len(entries)),
+		numbers(seq, 2, len(entries)),
 	}
 }
 
@@ -229,6 +215,6 @@ func eventColumnsOf(events []entry.Event, seq int64) []any {
 		textOrNull(func(e *entry.Event) *string { return e.CustomEventProps }),
 		textOrNull(func(e *entry.Event) *string { return e.URL }),
 		textOrNull(func(e *entry.Event) *string { return e.EventID }),
-		numbers(seq, len(events)),
+		numbers(seq, 1, len(events)),
 	}
 }

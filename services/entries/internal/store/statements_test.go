@@ -45,7 +45,9 @@ func statements(t *testing.T) map[string]string {
 		}
 		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Filter: f}).sql
 		all["funnel by version"+name] = funnelOf(insight.FunnelQuestion{Filter: f, ByVersion: true}).sql
-		all["keys"+name], all["answers"+name] = keysOf(f).sql, answersOf(f, "key").sql
+		for how, careful := range map[string]bool{"": false, " careful": true} {
+			all["keys"+name+how], all["answers"+name+how] = keysOf(f, careful).sql, answersOf(f, "key", careful).sql
+		}
 	}
 	return all
 }

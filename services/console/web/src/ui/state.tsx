@@ -82,6 +82,7 @@ function explain(error: Error, online: boolean): Said {
       case 429:
         return { state: "429", title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." };
       case 503:
+        if ((error.retryAfterMs ?? 0) > 600_000) return { state: "slow", title: "This takes too long to count", advice: "Choose a shorter period, or one embeddable." };
         return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Try again soon." };
     }
     if (error.status >= 500) return { state: String(error.status), title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };

@@ -91,28 +91,32 @@ CREATE TABLE removals (
 
 CREATE INDEX removals_by_seq ON removals (project_id, seq);
 
--- How far each entry came. The insights read this table alone, so that they pass a row for each entry and not one for
--- each event. The transaction that stores entries or page views writes it.
+-- How far each entry with page views came. The transaction that stores an entry or its page views writes it, so that the
+-- insights need not pass a row for each event.
 CREATE TABLE progress (
     project_id      text COLLATE "C" NOT NULL,
     entry_id        text COLLATE "C" NOT NULL,
     -- 0: all views of the entry. One with views of several versions also has a part for each version.
     part            bigint           NOT NULL,
     version         bigint,
-    -- Of the whole entry if its views are of several versions, or else null.
-    versions        bigint[],
-    -- Those of the entry.
-    embeddable_id   text COLLATE "C" NOT NULL,
-    created_at      timestamptz      NOT NULL,
-    updated_at      timestamptz      NOT NULL,
-    -- The greatest page index; null without a view. ended: it is the last page.
-    furthest        bigint,
+    -- The entry has views of several versions.
+    several         boolean          NOT NULL,
+    -- Those of the entry; null if it never came.
+    embeddable_id   text COLLATE "C",
+    created_at      timestamptz,
+    updated_at      timestamptz,
+    -- The greatest page index. ended: it is the last page.
+    furthest        bigint           NOT NULL,
     ended           boolean          NOT NULL,
     -- Tenths of a second from the first view to the first one of the last page.
     completed_after bigint,
-    -- A number for each page: its index times 2^42, plus 1 and the tenths of a second from its first view to the next view of
-    -- another page, or plus 0 without such a view.
-    cells           bigint[],
+    -- The pages, each with the tenths of a second from its first view to the next view of another page (insight.Cells).
+    cells           bytea            NOT NULL,
+    -- For further views, in Unix microseconds: the times of the first and the latest view, and of the first view of the page
+    -- whose cell has no time yet.
+    first_view      bigint           NOT NULL,
+    latest_view     bigint           NOT NULL,
+    waits           bigint,
     PRIMARY KEY (project_id, entry_id, part)
 ) WITH (fillfactor = 90); -- room for the updates of an entry's first minutes
 

@@ -6,14 +6,50 @@ VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING
 
 -- name: answers
-WITH data AS MATERIALIZED (
-    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
-                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
-    FROM entries
-    WHERE project_id = $1
-), answer AS MATERIALIZED (
+WITH answer AS MATERIALIZED (
     SELECT data -> $2::text AS value, data IS NULL AS unreadable
-    FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
+    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d
+), frequent AS (
+    SELECT value, count(1) AS entries
+    FROM answer
+    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    GROUP BY value
+    ORDER BY 2 DESC, value
+    LIMIT 50
+), number AS (
+    SELECT n::float8 AS n
+    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number
+), bin AS (
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
+    FROM number, summary
+    GROUP BY 1
+)
+SELECT 1, json_build_object(
+    'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
+    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
+        FROM summary s WHERE s.entries > 0)
+)::text
+FROM answer
+
+-- name: answers careful
+WITH answer AS MATERIALIZED (
+    SELECT data -> $2::text AS value, data IS NULL AS unreadable
+    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -52,14 +88,50 @@ SELECT 1, json_build_object(
 FROM answer
 
 -- name: answers filtered
-WITH data AS MATERIALIZED (
-    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
-                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
-    FROM entries
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND part = 0 AND (version = $7 OR $7 = ANY(versions)))
-), answer AS MATERIALIZED (
+WITH answer AS MATERIALIZED (
     SELECT data -> $8::text AS value, data IS NULL AS unreadable
-    FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
+    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
+), frequent AS (
+    SELECT value, count(1) AS entries
+    FROM answer
+    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    GROUP BY value
+    ORDER BY 2 DESC, value
+    LIMIT 50
+), number AS (
+    SELECT n::float8 AS n
+    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number
+), bin AS (
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
+    FROM number, summary
+    GROUP BY 1
+)
+SELECT 1, json_build_object(
+    'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
+    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
+        FROM summary s WHERE s.entries > 0)
+)::text
+FROM answer
+
+-- name: answers filtered careful
+WITH answer AS MATERIALIZED (
+    SELECT data -> $8::text AS value, data IS NULL AS unreadable
+    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -388,13 +460,21 @@ LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2
 
 -- name: counts of all by embeddable
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           embeddable_id AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -406,17 +486,21 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of all by embeddable filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           embeddable_id AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -428,17 +512,25 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of all by none
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           NULL::text AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -454,13 +546,17 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
       LIMIT 2001) c
 
 -- name: counts of all by none filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           NULL::text AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -476,13 +572,21 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
       LIMIT 2001) c
 
 -- name: counts of all by version
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           embeddable_id AS embeddable_id, version AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -494,17 +598,21 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of all by version filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           embeddable_id AS embeddable_id, version AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), filled AS (
     SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -516,17 +624,25 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of day by embeddable
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           embeddable_id AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -541,17 +657,21 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of day by embeddable filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           embeddable_id AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -566,17 +686,25 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of day by none
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           NULL::text AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -599,13 +727,17 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
       LIMIT 2001) c
 
 -- name: counts of day by none filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           NULL::text AS embeddable_id, NULL::bigint AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -628,13 +760,21 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
       LIMIT 2001) c
 
 -- name: counts of day by version
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
-           embeddable_id AS embeddable_id, version AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id IS NOT NULL
+          UNION ALL
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
+          FROM entries
+          WHERE project_id = $1) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -649,17 +789,21 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: counts of day by version filtered
-WITH days AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
-           embeddable_id AS embeddable_id, version AS version,
-           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
-    GROUP BY 1, 2, 3
+WITH day AS (
+    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
+    GROUP BY day, embeddable_id, version
+), days AS (
+    SELECT day, embeddable_id, version, entries, started, completed FROM day
+    UNION ALL
+    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
     SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
@@ -674,7 +818,7 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
+      WHERE f.entries > 0
       LIMIT 2001) c
 
 -- name: createdByUpdatedAtAscending by contact,group.chunk
@@ -1678,238 +1822,40 @@ WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AN
 ORDER BY "timestamp" DESC, arrival DESC OFFSET $7 LIMIT 2
 
 -- name: funnel
-WITH total AS (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+(
+    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
     FROM progress
-    WHERE project_id = $1 AND part = 0
-), stop AS (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
-    FROM progress
-    WHERE project_id = $1 AND part = 0 AND furthest IS NOT NULL
-    GROUP BY 1, 2
-), cell AS MATERIALIZED (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
-           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
-          FROM progress
-          WHERE project_id = $1) v
-    GROUP BY v.of, v.cell
-), page AS (
-    SELECT DISTINCT ON (version, page) version, page, of, entry_id
-    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
-    ORDER BY version, page, of DESC NULLS LAST
-), median AS (
-    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
-    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
-                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
-          FROM cell
-          WHERE entries > 0 AND time > 0
-          GROUP BY 1, 2, 3) t
-    GROUP BY 1, 2
-), reached AS (
-    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
-           bool_or(shown) AS shown
-    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
-          UNION ALL
-          SELECT version, page, 0, 0, true FROM page) p
-    GROUP BY 1, 2
-), shown AS (
-    SELECT r.version, json_build_object(
-               'page_index', r.page, 'page_key', (
-                   SELECT v.page_key FROM events v
-                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
-               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
-    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-    JOIN page p ON p.version = r.version AND p.page = r.page
-    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-    WHERE r.n <= 1000
-    LIMIT 20001
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
+) UNION ALL (
+    SELECT NULL, count(1), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
-           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
-           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
-       ) ORDER BY t.version), '[]')::text
-FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
-LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel by version
-WITH total AS (
-    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+(
+    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
     FROM progress
-    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
-    GROUP BY 1
-), stop AS (
-    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
-    FROM progress
-    WHERE project_id = $1 AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
-    GROUP BY 1, 2
-), cell AS MATERIALIZED (
-    SELECT coalesce(v.of, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
-           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
-          FROM progress
-          WHERE project_id = $1) v
-    GROUP BY v.of, v.cell
-), page AS (
-    SELECT DISTINCT ON (version, page) version, page, of, entry_id
-    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
-    ORDER BY version, page, of DESC NULLS LAST
-), median AS (
-    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
-    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
-                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
-          FROM cell
-          WHERE entries > 0 AND time > 0
-          GROUP BY 1, 2, 3) t
-    GROUP BY 1, 2
-), reached AS (
-    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
-           bool_or(shown) AS shown
-    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
-          UNION ALL
-          SELECT version, page, 0, 0, true FROM page) p
-    GROUP BY 1, 2
-), shown AS (
-    SELECT r.version, json_build_object(
-               'page_index', r.page, 'page_key', (
-                   SELECT v.page_key FROM events v
-                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
-               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
-    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-    JOIN page p ON p.version = r.version AND p.page = r.page
-    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-    WHERE r.n <= 1000
-    LIMIT 20001
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
+) UNION ALL (
+    SELECT NULL, count(1), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
-           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
-           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
-       ) ORDER BY t.version), '[]')::text
-FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
-LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel by version filtered
-WITH total AS (
-    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+(
+    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
     FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
-    GROUP BY 1
-), stop AS (
-    SELECT coalesce(version, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
-    GROUP BY 1, 2
-), cell AS MATERIALIZED (
-    SELECT coalesce(v.of, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
-           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
-    GROUP BY v.of, v.cell
-), page AS (
-    SELECT DISTINCT ON (version, page) version, page, of, entry_id
-    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
-    ORDER BY version, page, of DESC NULLS LAST
-), median AS (
-    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
-    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
-                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
-          FROM cell
-          WHERE entries > 0 AND time > 0
-          GROUP BY 1, 2, 3) t
-    GROUP BY 1, 2
-), reached AS (
-    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
-           bool_or(shown) AS shown
-    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
-          UNION ALL
-          SELECT version, page, 0, 0, true FROM page) p
-    GROUP BY 1, 2
-), shown AS (
-    SELECT r.version, json_build_object(
-               'page_index', r.page, 'page_key', (
-                   SELECT v.page_key FROM events v
-                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
-               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
-    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-    JOIN page p ON p.version = r.version AND p.page = r.page
-    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-    WHERE r.n <= 1000
-    LIMIT 20001
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
-           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
-           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
-       ) ORDER BY t.version), '[]')::text
-FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
-LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: funnel filtered
-WITH total AS (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+(
+    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
     FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
-), stop AS (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
-    FROM progress
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0 AND furthest IS NOT NULL
-    GROUP BY 1, 2
-), cell AS MATERIALIZED (
-    SELECT coalesce(NULL::bigint, '-9223372036854775808'::bigint) AS version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
-           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
-    FROM (SELECT version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
-    GROUP BY v.of, v.cell
-), page AS (
-    SELECT DISTINCT ON (version, page) version, page, of, entry_id
-    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
-    ORDER BY version, page, of DESC NULLS LAST
-), median AS (
-    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
-    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
-                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
-          FROM cell
-          WHERE entries > 0 AND time > 0
-          GROUP BY 1, 2, 3) t
-    GROUP BY 1, 2
-), reached AS (
-    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
-           bool_or(shown) AS shown
-    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
-          UNION ALL
-          SELECT version, page, 0, 0, true FROM page) p
-    GROUP BY 1, 2
-), shown AS (
-    SELECT r.version, json_build_object(
-               'page_index', r.page, 'page_key', (
-                   SELECT v.page_key FROM events v
-                   WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
-                     AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
-                   ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1),
-               'reached', r.reached, 'dropped', r.dropped, 'median_seconds', (m.time / 10)::float8) AS page, r.page AS page_index
-    FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
-    JOIN page p ON p.version = r.version AND p.page = r.page
-    LEFT JOIN median m ON m.version = r.version AND m.page = r.page
-    WHERE r.n <= 1000
-    LIMIT 20001
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1) + (SELECT count(1) FROM shown), coalesce(json_agg(json_build_object(
-           'version_number', nullif(t.version, '-9223372036854775808'::bigint), 'entries', t.entries, 'started', t.started, 'completed', t.completed,
-           'median_seconds', t.median / 10, 'pages', coalesce(p.pages, '[]')
-       ) ORDER BY t.version), '[]')::text
-FROM (SELECT version, entries, started, completed, median FROM total LIMIT 20001) t
-LEFT JOIN (SELECT version, json_agg(page ORDER BY page_index) AS pages FROM shown GROUP BY version) p ON p.version = t.version
 
 -- name: furtherViews
 SELECT "timestamp", arrival, page_id, page_key, page_index, url
@@ -1924,16 +1870,10 @@ FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
 -- name: keys
-WITH data AS MATERIALIZED (
-    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
-                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
-    FROM entries
-    WHERE project_id = $1
-), counted AS (
-    SELECT k.key, k.type, count(1) AS entries
-    FROM (SELECT e.key, jsonb_typeof(e.value) AS type
-          FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
-    WHERE octet_length(k.key) <= 256
+WITH counted AS (
+    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
     SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
@@ -1943,22 +1883,33 @@ WITH data AS MATERIALIZED (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'entries', (SELECT count(1) FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', 0,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
-FROM data
+
+-- name: keys careful
+WITH counted AS (
+    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    WHERE octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    FROM counted
+    GROUP BY key
+    ORDER BY 2 DESC, key COLLATE "C"
+    LIMIT 1000
+)
+SELECT 1, json_build_object(
+    'entries', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d WHERE data IS NULL),
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+)::text
 
 -- name: keys filtered
-WITH data AS MATERIALIZED (
-    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
-                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
-    FROM entries
-    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND part = 0 AND (version = $7 OR $7 = ANY(versions)))
-), counted AS (
-    SELECT k.key, k.type, count(1) AS entries
-    FROM (SELECT e.key, jsonb_typeof(e.value) AS type
-          FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
-    WHERE octet_length(k.key) <= 256
+WITH counted AS (
+    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
     SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
@@ -1968,15 +1919,27 @@ WITH data AS MATERIALIZED (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', count(1), 'unreadable', count(1) FILTER (WHERE data IS NULL),
+    'entries', (SELECT count(1) FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', 0,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
-FROM data
 
--- name: knownEntries
-SELECT count(*)
-FROM unnest($2::text[]) AS u (entry_id)
-CROSS JOIN LATERAL (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = u.entry_id LIMIT 1) e
+-- name: keys filtered careful
+WITH counted AS (
+    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    WHERE octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    FROM counted
+    GROUP BY key
+    ORDER BY 2 DESC, key COLLATE "C"
+    LIMIT 1000
+)
+SELECT 1, json_build_object(
+    'entries', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d WHERE data IS NULL),
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+)::text
 
 -- name: lastSeq
 SELECT last_seq
@@ -1992,6 +1955,18 @@ GROUP BY v.entry_id
 HAVING max(v."timestamp") < $2
 ORDER BY v.entry_id
 LIMIT $5
+
+-- name: pageKeys
+SELECT u.page, v.page_key
+FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u (entry_id, version, page_index, page)
+CROSS JOIN LATERAL (
+    SELECT v.page_key
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = u.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = u.page_index
+      AND v.embeddable_version_number IS NOT DISTINCT FROM nullif(u.version, '-9223372036854775808'::bigint)
+    ORDER BY v."timestamp" DESC, v.arrival DESC
+    LIMIT 1
+) v
 
 -- name: pageViewsAscending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -2233,6 +2208,21 @@ LEFT JOIN LATERAL (
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
 
+-- name: partsOf
+SELECT u.entry_id, e.embeddable_id, e.created_at, e.updated_at,
+       p.part, p.version, p.several, p.furthest, p.ended, p.completed_after, p.cells, p.first_view, p.latest_view, p.waits
+FROM unnest($2::text[]) AS u (entry_id)
+LEFT JOIN LATERAL (
+    SELECT e.embeddable_id, e.created_at, e.updated_at FROM entries e WHERE e.project_id = $1 AND e.entry_id = u.entry_id LIMIT 1
+) e ON true
+LEFT JOIN LATERAL (
+    SELECT p.part, p.version, p.several, p.furthest, p.ended, p.completed_after, p.cells, p.first_view, p.latest_view, p.waits
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = u.entry_id
+    ORDER BY p.part
+) p ON true
+ORDER BY u.entry_id, p.part
+
 -- name: putEntries
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
@@ -2241,24 +2231,24 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $
 ORDER BY u.entry_id
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING 1
+RETURNING e.seq % 2
 
 -- name: putEntry
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING 1
+RETURNING e.seq % 2
 
 -- name: putEvent
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
@@ -2286,36 +2276,41 @@ ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1
 
 -- name: putOneProgress
-INSERT INTO progress AS p (project_id, entry_id, part, version, versions, embeddable_id, created_at, updated_at,
-                           furthest, ended, completed_after, cells)
-VALUES ($1, $2, $3, $4, $5::bigint[], $6, $7, $8, $9, $10, $11, $12::bigint[])
+INSERT INTO progress AS p (project_id, entry_id, part, version, several, embeddable_id, created_at, updated_at,
+                           furthest, ended, completed_after, cells, first_view, latest_view, waits)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (project_id, entry_id, part) DO UPDATE
-SET version = excluded.version, versions = excluded.versions, embeddable_id = excluded.embeddable_id,
+SET version = excluded.version, several = excluded.several, embeddable_id = excluded.embeddable_id,
     created_at = excluded.created_at, updated_at = excluded.updated_at, furthest = excluded.furthest,
-    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells
-WHERE (excluded.version, excluded.versions, excluded.embeddable_id, excluded.created_at, excluded.updated_at,
-       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells)
-      IS DISTINCT FROM (p.version, p.versions, p.embeddable_id, p.created_at, p.updated_at,
-       p.furthest, p.ended, p.completed_after, p.cells)
+    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells,
+    first_view = excluded.first_view, latest_view = excluded.latest_view, waits = excluded.waits
+WHERE (excluded.embeddable_id, excluded.created_at, excluded.updated_at, excluded.version, excluded.several,
+       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells,
+       excluded.first_view, excluded.latest_view, excluded.waits)
+      IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at, p.version, p.several,
+       p.furthest, p.ended, p.completed_after, p.cells, p.first_view, p.latest_view, p.waits)
 RETURNING 1
 
 -- name: putProgress
-INSERT INTO progress AS p (project_id, entry_id, part, version, versions, embeddable_id, created_at, updated_at,
-                           furthest, ended, completed_after, cells)
-SELECT $1, u.entry_id, u.part, u.version, u.versions::bigint[], u.embeddable_id, u.created_at, u.updated_at,
-       u.furthest, u.ended, u.completed_after, u.cells::bigint[]
-FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[],
-            $9::bigint[], $10::boolean[], $11::bigint[], $12::text[])
-     AS u (entry_id, part, version, versions, embeddable_id, created_at, updated_at, furthest, ended, completed_after, cells)
+INSERT INTO progress AS p (project_id, entry_id, part, version, several, embeddable_id, created_at, updated_at,
+                           furthest, ended, completed_after, cells, first_view, latest_view, waits)
+SELECT $1, u.entry_id, u.part, u.version, u.several, u.embeddable_id, u.created_at, u.updated_at,
+       u.furthest, u.ended, u.completed_after, u.cells, u.first_view, u.latest_view, u.waits
+FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::timestamptz[], $8::timestamptz[],
+            $9::bigint[], $10::boolean[], $11::bigint[], $12::bytea[], $13::bigint[], $14::bigint[], $15::bigint[])
+     AS u (entry_id, part, version, several, embeddable_id, created_at, updated_at, furthest, ended, completed_after, cells,
+           first_view, latest_view, waits)
 ORDER BY u.entry_id, u.part
 ON CONFLICT (project_id, entry_id, part) DO UPDATE
-SET version = excluded.version, versions = excluded.versions, embeddable_id = excluded.embeddable_id,
+SET version = excluded.version, several = excluded.several, embeddable_id = excluded.embeddable_id,
     created_at = excluded.created_at, updated_at = excluded.updated_at, furthest = excluded.furthest,
-    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells
-WHERE (excluded.version, excluded.versions, excluded.embeddable_id, excluded.created_at, excluded.updated_at,
-       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells)
-      IS DISTINCT FROM (p.version, p.versions, p.embeddable_id, p.created_at, p.updated_at,
-       p.furthest, p.ended, p.completed_after, p.cells)
+    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells,
+    first_view = excluded.first_view, latest_view = excluded.latest_view, waits = excluded.waits
+WHERE (excluded.embeddable_id, excluded.created_at, excluded.updated_at, excluded.version, excluded.several,
+       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells,
+       excluded.first_view, excluded.latest_view, excluded.waits)
+      IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at, p.version, p.several,
+       p.furthest, p.ended, p.completed_after, p.cells, p.first_view, p.latest_view, p.waits)
 RETURNING 1
 
 -- name: putRemoval
@@ -2335,16 +2330,6 @@ ON CONFLICT (project_id, entry_id) DO UPDATE
 SET seq = excluded.seq, removed_at = excluded.removed_at, reason = excluded.reason
 WHERE r.reason = 'purged'
 RETURNING 1
-
--- name: putWithoutViews
-INSERT INTO progress AS p (project_id, entry_id, part, embeddable_id, created_at, updated_at, ended)
-SELECT e.project_id, e.entry_id, 0, e.embeddable_id, e.created_at, e.updated_at, false
-FROM entries e
-WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
-ORDER BY e.entry_id
-ON CONFLICT (project_id, entry_id, part) DO UPDATE
-SET embeddable_id = excluded.embeddable_id, created_at = excluded.created_at, updated_at = excluded.updated_at
-WHERE (excluded.embeddable_id, excluded.created_at, excluded.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)
 
 -- name: removalChanges
 SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
@@ -2370,14 +2355,6 @@ WHERE project_id = $1 AND entry_id <= (
     ORDER BY w.entry_id DESC
     LIMIT 1)
 
--- name: setEntryOfParts
-UPDATE progress p
-SET embeddable_id = e.embeddable_id, created_at = e.created_at, updated_at = e.updated_at
-FROM entries e
-WHERE p.project_id = $1 AND p.entry_id = ANY($2::text[]) AND p.part > 0
-  AND e.project_id = $1 AND e.entry_id = p.entry_id
-  AND (e.embeddable_id, e.created_at, e.updated_at) IS DISTINCT FROM (p.embeddable_id, p.created_at, p.updated_at)
-
 -- name: stillBefore
 SELECT entry_id
 FROM entries
@@ -2400,22 +2377,18 @@ RETURNING last_seq
 -- name: viewedOf
 SELECT u.entry_id
 FROM unnest($2::text[]) AS u (entry_id)
-CROSS JOIN LATERAL (
-    SELECT FROM events e WHERE e.project_id = $1 AND e.entry_id = u.entry_id AND e.event_type = 'flowpage.viewed' LIMIT 1
-) e
+CROSS JOIN LATERAL (SELECT FROM progress p WHERE p.project_id = $1 AND p.entry_id = u.entry_id LIMIT 1) p
 
 -- name: viewsOf
-SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
-FROM entries e
+SELECT u.entry_id, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
+FROM unnest($2::text[]) AS u (entry_id)
 CROSS JOIN LATERAL (
     SELECT v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp", v.arrival
     FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    WHERE v.project_id = $1 AND v.entry_id = u.entry_id AND v.event_type = 'flowpage.viewed'
     ORDER BY v."timestamp", v.arrival
-    LIMIT 1000000000
 ) v
-WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
-ORDER BY e.entry_id, v."timestamp", v.arrival
+ORDER BY u.entry_id, v."timestamp", v.arrival
 
 -- name: windowEnd
 SELECT max(w.entry_id)
