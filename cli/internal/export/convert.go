@@ -92,12 +92,12 @@ func (o *Options) entriesToParquet(ctx context.Context, records io.ReadSeeker, t
 			return err
 		}
 	}
-	w := parquetfile.NewWriter(to, o.Columns, func(e *entryRow) *string { return &e.EntryData })
+	w := parquetfile.NewWriter(to, o.Columns, func(e *entryRow) string { return e.EntryData })
 	return writeRows(ctx, records, o.Converted, w)
 }
 
 func (o *Options) eventsToParquet(ctx context.Context, records io.ReadSeeker, to io.Writer) error {
-	return writeRows(ctx, records, o.Converted, parquetfile.NewWriter(to, nil, func(*eventRow) *string { return nil }))
+	return writeRows(ctx, records, o.Converted, parquetfile.NewWriter[eventRow](to, nil, nil))
 }
 
 // observe adapts the columns to all records, and rewinds to the first one. Here a type is that of all values of a key.

@@ -22,6 +22,10 @@ const RowGroup = 50_000
 // entry_data can have many MiB.
 const rowGroupBytes = 32 << 20
 
+// pageBytes is the size from which on a page ends. So most pages are one block of the compressor, of 128 KiB, for which it is
+// quicker and keeps no history in memory.
+const pageBytes = 96 << 10
+
 // codec compresses pages. It keeps encoders for the next file.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
@@ -29,8 +33,8 @@ var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 type Writer[T any] struct {
 	fixed  *parquet.Schema
 	set    *columns.Set
-	data   func(*T) *string
-	out    *parquet.GenericWriter[any]
+	data   func(*T) string
+	out    *parquet.GenericWriter[T]
 	rows   []parquet.Row // reused
 	values []any         // reused
 	count  int           // of rows in the row group
@@ -38,24 +42,28 @@ type Writer[T any] struct {
 }
 
 // NewWriter returns a Writer to w. It adds the columns of set, which has observed all data of the rows; data returns the
-// entry_data of a row, nil for none. Without columns, set is nil. The caller closes the Writer.
-func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Writer[T] {
+// entry_data of a row. Without columns, both are nil. The caller closes the Writer.
+func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string) *Writer[T] {
 	if set == nil {
 		set = columns.NewSet(nil, true)
 	}
 	fixed := parquet.SchemaOf(new(T))
-	o := fields{Group: parquet.Group{}, list: fixed.Fields()}
-	for _, c := range set.Columns() {
-		one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
-		o.list = append(o.list, one.Fields()...)
+	var all parquet.Node = fixed
+	if list := set.Columns(); len(list) > 0 {
+		o := fields{Group: parquet.Group{}, list: fixed.Fields()}
+		for _, c := range list {
+			one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
+			o.list = append(o.list, one.Fields()...)
+		}
+		all = o
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
-		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(codec),
+		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
 			// file's index has their beginnings.
-			parquet.DataPageStatistics(false)),
+			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes)),
 	}
 }
 
@@ -92,13 +100,7 @@ func (w *Writer[T]) Write(rows []T) error {
 	const chunk = 100
 	for len(rows) > 0 {
 		n := min(chunk, len(rows), RowGroup-w.count)
-		for len(w.rows) < n {
-			w.rows = append(w.rows, nil)
-		}
-		for i := range n {
-			w.rows[i] = w.append(w.fixed.Deconstruct(w.rows[i][:0], &rows[i]), &rows[i])
-		}
-		if _, err := w.out.WriteRows(w.rows[:n]); err != nil {
+		if err := w.writeSome(rows[:n]); err != nil {
 			return fmt.Errorf("encode Parquet: %w", err)
 		}
 		rows = rows[n:]
@@ -113,20 +115,28 @@ func (w *Writer[T]) Write(rows []T) error {
 	return nil
 }
 
-// append appends the columns of a row's data.
-func (w *Writer[T]) append(to parquet.Row, row *T) parquet.Row {
-	if len(w.values) == 0 {
-		return to
+func (w *Writer[T]) writeSome(rows []T) error {
+	if len(w.values) == 0 { // the library knows the type
+		_, err := w.out.Write(rows)
+		return err
 	}
-	clear(w.values)
-	if data := w.data(row); data != nil {
-		w.set.Values(*data, w.values)
+	for len(w.rows) < len(rows) {
+		w.rows = append(w.rows, nil)
 	}
-	first := len(w.fixed.Columns())
-	for i, v := range w.values {
-		to = append(to, valueOf(v).Level(0, levelOf(v), first+i))
+	for i := range rows {
+		w.set.Values(w.data(&rows[i]), w.values)
+		row := w.fixed.Deconstruct(w.rows[i][:0], &rows[i])
+		for _, v := range w.values {
+			level := 0
+			if v != nil {
+				level = 1
+			}
+			row = append(row, valueOf(v).Level(0, level, len(row)))
+		}
+		w.rows[i] = row
 	}
-	return to
+	_, err := w.out.WriteRows(w.rows[:len(rows)])
+	return err
 }
 
 func valueOf(v any) parquet.Value {
@@ -137,14 +147,6 @@ func valueOf(v any) parquet.Value {
 		return parquet.Int32Value(int32(v))
 	}
 	return parquet.ValueOf(v)
-}
-
-// levelOf returns the definition level of an optional value.
-func levelOf(v any) int {
-	if v == nil {
-		return 0
-	}
-	return 1
 }
 
 // Close writes the rest of the file.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -53,62 +54,49 @@ type statusRow struct {
 }
 
 // putProject replaces the files of the parts of p that are known.
-func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.Project) (err error) {
+func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.Project) error {
 	if p == nil {
 		return nil
 	}
-	if p.Embeddables != nil {
-		m.Embeddables, err = whole(ctx, d, "embeddables", p.Embeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
+	return cmp.Or(
+		whole(ctx, d, &m.Embeddables, "embeddables", p.Embeddables != nil, p.Embeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
 			return embeddableRow{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if p.Versions != nil {
-		m.Versions, err = whole(ctx, d, "embeddable_versions", p.Versions, func(v client.EmbeddableVersionWithDefinition) versionRow {
+		}),
+		whole(ctx, d, &m.Versions, "embeddable_versions", p.Versions != nil, p.Versions, func(v client.EmbeddableVersionWithDefinition) versionRow {
 			return versionRow{v.EmbeddableID, v.Number, v.SavedAt.UnixMicro(), v.Definition}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if p.Experiments != nil {
-		m.Experiments, err = whole(ctx, d, "experiments", replicate.Sound(p.Experiments), func(e client.Experiment) experimentRow {
+		}),
+		whole(ctx, d, &m.Experiments, "experiments", p.Experiments != nil, replicate.Sound(p.Experiments), func(e client.Experiment) experimentRow {
 			return experimentRow{
 				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(),
 				e.Observations, e.Outcome, e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
 			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if p.History != nil {
-		m.History, err = whole(ctx, d, "experiment_history", replicate.Sound(p.History), func(c replicate.StatusChange) statusRow {
+		}),
+		whole(ctx, d, &m.History, "experiment_history", p.History != nil, replicate.Sound(p.History), func(c replicate.StatusChange) statusRow {
 			return statusRow{c.ExperimentID, (*string)(c.Status), c.ChangedAt.UnixMicro(), c.RecordedAt.UnixMicro()}
-		})
-	}
-	return err
+		}))
 }
 
-// whole writes the only file of a kind.
-func whole[T, R any](ctx context.Context, d *Destination, kind string, records iter.Seq2[T, error], row func(T) R) ([]file, error) {
+// whole replaces the only file of a kind, if its records are known.
+func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind string, known bool, records iter.Seq2[T, error], row func(T) R) error {
+	if !known {
+		return nil
+	}
 	var b bytes.Buffer
 	made := file{}
-	w := parquetfile.NewWriter(&b, nil, func(*R) *string { return nil })
+	w := parquetfile.NewWriter[R](&b, nil, nil)
 	for record, err := range records {
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", kind, err)
+			return fmt.Errorf("read %s: %w", kind, err)
 		}
 		if err := w.Write([]R{row(record)}); err != nil {
-			return nil, err
+			return err
 		}
 		made.Rows++
 	}
 	if err := w.Close(); err != nil {
-		return nil, err
+		return err
 	}
 	err := d.save(ctx, kind, &made, b.Bytes())
-	return []file{made}, err
+	*files = []file{made}
+	return err
 }

@@ -65,13 +65,8 @@ func (r entryRow) key() key   { return key{r.Seq, r.EntryID} }
 func (r eventRow) key() key   { return key{r.Seq, r.EntryID} }
 func (r removalRow) key() key { return key{r.Seq, r.EntryID} }
 
-// dataOf returns the entry_data of a row, or nil.
-func dataOf[T row](r *T) *string {
-	if e, ok := any(r).(*entryRow); ok {
-		return &e.EntryData
-	}
-	return nil
-}
+// dataOf returns the entry_data of an entry.
+func dataOf[T row](r *T) string { return any(r).(*entryRow).EntryData }
 
 // removals have the number of the removal of each removed entry.
 type removals map[string]int64
@@ -91,8 +86,12 @@ type batch struct {
 
 func rowsOf(changes []client.Change) *batch {
 	b := &batch{entries: map[string][]entryRow{}, removed: removals{}, erased: removals{}}
+	events := 0
 	for i := range changes {
-		if c := &changes[i]; c.Type == client.EntryRemoved {
+		switch c := &changes[i]; c.Type {
+		case client.EventAdded:
+			events++
+		case client.EntryRemoved:
 			r := c.Removal
 			b.removed[r.EntryID] = c.Seq
 			if r.Reason == client.Erased {
@@ -101,6 +100,7 @@ func rowsOf(changes []client.Change) *batch {
 			b.removals = append(b.removals, removalRow{c.Seq, r.EntryID, r.RemovedAt.UnixMicro(), string(r.Reason)})
 		}
 	}
+	b.events = make([]eventRow, 0, events)
 	for i := range changes {
 		switch c := &changes[i]; c.Type {
 		case client.EntryChanged:
