@@ -26,6 +26,12 @@ const rowGroupBytes = 32 << 20
 // quicker and keeps no history in memory.
 const pageBytes = 96 << 10
 
+// Each file has a Bloom filter of its column entryID, with filterBits for a row: one of a hundred other ids seems to be there.
+const (
+	entryID    = "entry_id"
+	filterBits = 10
+)
+
 // codec compresses pages. It keeps encoders for the next file.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
@@ -63,7 +69,8 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string) *Writ
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
 			// file's index has their beginnings.
-			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes)),
+			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes),
+			parquet.BloomFilters(parquet.SplitBlockFilter(filterBits, entryID))),
 	}
 }
 
@@ -186,6 +193,33 @@ func Rows[T any](file io.ReaderAt) iter.Seq2[[]T, error] {
 			yield(nil, fmt.Errorf("decode Parquet: %w", err))
 		}
 	}
+}
+
+// MayHave reports whether a file may have a row whose entry_id is one of ids, by the Bloom filter. It reads the end of the
+// file alone. A file that it cannot read may have any row.
+func MayHave(file io.ReaderAt, size int64, ids iter.Seq[string]) (may bool) {
+	const end = 64 << 10 // has the filter and the footer of most files
+	err := guarded(func() error {
+		f, err := parquet.OpenFile(file, size, parquet.SkipMagicBytes(true), parquet.SkipPageIndex(true),
+			parquet.OptimisticRead(true), parquet.ReadBufferSize(end), parquet.PrefetchBloomFilters(true))
+		if err != nil {
+			return err
+		}
+		column, _ := f.Schema().Lookup(entryID)
+		for _, group := range f.RowGroups() {
+			filter := group.ColumnChunks()[column.ColumnIndex].BloomFilter()
+			for id := range ids {
+				if may = filter == nil; !may {
+					may, err = filter.Check(parquet.ValueOf(id))
+				}
+				if may || err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return may || err != nil
 }
 
 // guarded calls a function of the library, which panics on some damaged files.

@@ -67,6 +67,7 @@ func (l *lake) mustSync(t *testing.T) replicate.Progress {
 // manifest has the fields of manifest.json that a reader of a copy needs.
 type manifest struct {
 	Cursor           string
+	Seq              int64
 	Entries          []embeddable
 	Events, Removals []file
 
@@ -82,8 +83,10 @@ type embeddable struct {
 }
 
 type file struct {
-	Path string
-	Rows int
+	Path     string
+	Rows     int
+	FirstSeq int64 `json:"first_seq"`
+	LastSeq  int64 `json:"last_seq"`
 }
 
 // entries are the files of all embeddables.
@@ -131,14 +134,22 @@ func (l *lake) copied(t *testing.T) rows {
 	current := rows{map[string]row{}, map[string]row{}}
 	removed := map[string]int64{}
 	seqOf := func(r row) int64 { n, _ := r["seq"].(int64); return n }
+	read := func(f file) []row {
+		list := l.rowsOf(t, f.Path, f.Rows)
+		inOrder := slices.IsSortedFunc(list, func(a, b row) int { return int(seqOf(a) - seqOf(b)) })
+		if len(list) > 0 && (!inOrder || seqOf(list[0]) != f.FirstSeq || seqOf(list[len(list)-1]) != f.LastSeq) {
+			t.Errorf("the rows of %+v are not in order, or not from first_seq to last_seq", f)
+		}
+		return list
+	}
 	for _, f := range m.Removals {
-		for _, r := range l.rowsOf(t, f.Path, f.Rows) {
+		for _, r := range read(f) {
 			removed[r["entry_id"].(string)] = seqOf(r)
 		}
 	}
 	keep := func(to map[string]row, key string, files []file) {
 		for _, f := range files {
-			for _, r := range l.rowsOf(t, f.Path, f.Rows) {
+			for _, r := range read(f) {
 				if id := r[key].(string); seqOf(r) > max(seqOf(to[id]), removed[r["entry_id"].(string)]) {
 					to[id] = r
 				}
@@ -276,7 +287,7 @@ func objects(t *testing.T, pattern string, folders ...string) map[string]string 
 				return nil
 			}
 			found[path] = string(data)
-			if bytes.HasPrefix(data, []byte("PAR1")) {
+			if magic := []byte("PAR1"); bytes.HasPrefix(data, magic) && bytes.HasSuffix(data, magic) { // and not half written
 				rows, err := parquet.Read[any](bytes.NewReader(data), int64(len(data)))
 				if err != nil {
 					return fmt.Errorf("%s: %w", path, err)
@@ -311,8 +322,8 @@ func (s *source) person(t *testing.T, id, text string) {
 	s.MustIngest(t, "events", view)
 }
 
-// An erased entry leaves all files at once, also those that were replaced and wait for readers. One of retention leaves with
-// the next rows that are joined with its file.
+// An erased entry leaves all files at once, also those that were replaced and wait for readers. Files without it are not
+// read. One of retention leaves with the next rows that are joined with its file.
 func TestFilesForget(t *testing.T) {
 	l := newLake(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -328,14 +339,29 @@ func TestFilesForget(t *testing.T) {
 		}
 	}
 	l.fill(t, 0, 30)
+	l.MustIngest(t, "entries", of("emb_2", entry("far", 1, `{"far":true}`)))
 	l.person(t, "en_ada", "Ada-canary")
 	l.person(t, "en_bob", "Bob-canary")
 	l.person(t, "en_cyd", "Cyd-canary")
 	hold(true, "Ada-canary", "Bob-canary", "Cyd-canary")
 	l.fill(t, 30, 20) // the files with Ada are joined with these
 	eventually.True(t, "replaced files stay", func() bool { return with(l.objects(t, "*"), "Ada-canary") > 2 })
+	last := l.manifest(t).entries()
+	far := filepath.Join(l.path, last[len(last)-1].Path) // of emb_2
+	data, err := os.ReadFile(far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(far, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(append(make([]byte, 100), data[100:]...)) // its rows cannot be read
 	l.remove(t, "erased", "en_ada", "never came", "en_bob")
 	hold(false, "Ada-canary", "Bob-canary")
+	write(data)
 	l.check(t)
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {

@@ -6,17 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +24,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
 // cached returns a folder that outlives the test, made by a command if it is missing.
@@ -315,91 +314,115 @@ func (g *gateway) admin() *minio.Client {
 	return c
 }
 
-// cutter is a server in front of another that ends a run, as if its process were killed, at a request.
-type cutter struct {
-	*httptest.Server
-	rest atomic.Int64 // requests until then
-	end  atomic.Pointer[context.CancelFunc]
-}
-
-func newCutter(t *testing.T, address string) *cutter {
-	t.Helper()
-	c := &cutter{}
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", address, r.In.Host // the signature has the host
-	}}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.rest.Add(-1) < 0 {
-			if end := c.end.Load(); end != nil {
-				(*end)()
-			}
-			panic(http.ErrAbortHandler)
+// copyOnce copies a project into a folder or a bucket.
+func copyOnce(url, key, to string) error {
+	c, err := client.New(url, client.WithAPIKey(key))
+	if err != nil {
+		return err
+	}
+	o := files.Options{Source: replicate.Source{URL: url, ProjectID: project}, Columns: columns.Choice{All: true}}
+	d := files.Folder(to, o)
+	if !filepath.IsAbs(to) {
+		environ := map[string]string{}
+		for _, variable := range os.Environ() {
+			name, value, _ := strings.Cut(variable, "=")
+			environ[name] = value
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(c.Close)
-	return c
-}
-
-// Once the copy has passed an erasure, nothing of the person is in the bucket, with or without versions. Earlier runs were
-// killed anywhere.
-func TestLongErasureKilledAtEachStep(t *testing.T) {
-	g := newGateway(t)
-	for _, versions := range []bool{false, true} {
-		name := fmt.Sprintf("versions-%v", versions)
-		if err := g.admin().MakeBucket(t.Context(), name, minio.MakeBucketOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if versions {
-			if err := g.admin().EnableVersioning(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		l := &lake{newSource(t), filepath.Join(g.folder, name, "copies", "shop")}
-		front := newCutter(t, "127.0.0.1:"+g.port)
-		environ := g.environ()
-		environ["AWS_ENDPOINT_URL"] = front.URL
-		sync := func(requests int64) error {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			front.rest.Store(requests)
-			front.end.Store(&cancel)
-			_, err := l.sync(ctx, g.open(name, environ, l.is()))
+		if d, err = files.Bucket(to, "copies/shop", environ, o); err != nil {
 			return err
 		}
-		const all = 1 << 30
-		stored := func(text string) int { return with(objects(t, "*", g.folder, g.versions), text) }
-		cut := 0
-		for n := range int64(30) {
-			id, canary := fmt.Sprintf("person-%d", n), fmt.Sprintf("canary-%v-%d", versions, n)
-			l.fill(t, int(5*n), 5)
+	}
+	_, err = replicate.Run(context.Background(), replicate.Options{Client: c, Source: o.Source, Destination: smallFiles{d}, PageSize: 7, Attempts: 1})
+	return err
+}
+
+// process runs copyOnce in a process of its own. It kills the process when the list of files has changed so often, unless
+// that is 0, and reports whether it did.
+func (l *lake) process(t *testing.T, to string, environ map[string]string, changes int) (killed bool) {
+	t.Helper()
+	key, _ := l.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "COPY_FROM="+l.URL, "COPY_KEY="+key, "COPY_TO="+to)
+	for name, value := range environ {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	names := func() (list []string) {
+		_ = filepath.WalkDir(l.path, func(path string, _ fs.DirEntry, _ error) error {
+			list = append(list, path)
+			return nil
+		})
+		return list
+	}
+	for was, n := names(), 0; changes > 0 && n < changes && len(ended) == 0; {
+		if now := names(); !slices.Equal(was, now) {
+			was, n = now, n+1
+		}
+	}
+	if changes > 0 {
+		_ = cmd.Process.Kill() // or it has ended
+	}
+	err := <-ended
+	if killed = cmd.ProcessState.ExitCode() < 0; err != nil && !killed {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	return killed
+}
+
+// Once the copy has passed an erasure, nothing of the person is in the folder or the bucket, with or without versions.
+// Earlier runs were killed after a change of a file.
+func TestLongErasureKilledAtEachStep(t *testing.T) {
+	g := newGateway(t)
+	for _, kind := range []string{"folder", "bucket", "versions"} {
+		l, to, stores := &lake{newSource(t), filepath.Join(g.folder, kind, "copies", "shop")}, kind, []string{g.folder, g.versions}
+		if kind == "folder" {
+			to = filepath.Join(t.TempDir(), "copy")
+			l.path, stores = to, []string{to}
+		} else if err := g.admin().MakeBucket(t.Context(), kind, minio.MakeBucketOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if kind == "versions" {
+			if err := g.admin().EnableVersioning(t.Context(), kind); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sync := func(changes int) bool { return l.process(t, to, g.environ(), changes) }
+		stored := func(text string) int { return with(objects(t, "*", stores...), text) }
+		runs, killed := 0, 0
+		for n := range 10 {
+			id, canary := fmt.Sprintf("person-%d", n), fmt.Sprintf("canary-%s-%d", kind, n)
+			l.fill(t, 5*n, 5)
 			l.person(t, id, canary)
-			if err := sync(all); err != nil {
-				t.Fatal(err)
-			}
-			l.fill(t, 1000+int(5*n), 5) // the next file is joined with the person's
-			if err := sync(all); err != nil {
-				t.Fatal(err)
-			}
+			sync(0)
+			l.fill(t, 1000+5*n, 5) // the next file is joined with the person's
+			sync(0)
 			if found := stored(canary); found < 2 {
 				t.Fatalf("%d objects hold the person before; want one of entries and one of events", found)
 			}
+			before := l.manifest(t).Seq
 			l.remove(t, "erased", id)
 			for range 3 { // also a run after a killed one
-				if sync(n) == nil {
-					break
+				runs++
+				if sync(1 + rand.IntN(12)) {
+					killed++
 				}
-				cut++
+				if found := stored(canary); l.manifest(t).Seq > before && found > 0 {
+					t.Errorf("%s: %d objects hold the person after a killed run that passed the erasure", kind, found)
+				}
 			}
-			if err := sync(all); err != nil {
-				t.Fatal(err)
-			}
+			sync(0)
 			if found := stored(canary); found > 0 {
-				t.Errorf("killed after %d requests: %d objects still hold the person", n, found)
+				t.Errorf("%s: %d objects still hold the person", kind, found)
 			}
 			l.check(t)
 		}
-		t.Logf("%s: %d runs were cut", name, cut)
+		t.Logf("%s: %d of %d runs were killed", kind, killed, runs)
 	}
 }
 

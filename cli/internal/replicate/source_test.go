@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -29,7 +30,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// TestMain is also the process of [lake.process].
+func TestMain(m *testing.M) {
+	if from := os.Getenv("COPY_FROM"); from != "" {
+		if err := copyOnce(from, os.Getenv("COPY_KEY"), os.Getenv("COPY_TO")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	pgtest.Main(m)
+}
 
 const project = "pr_1"
 

@@ -99,6 +99,10 @@ func (b *bucket) read(ctx context.Context, name string) ([]byte, string, error) 
 	return data, info.ETag, nil
 }
 
+func (b *bucket) open(ctx context.Context, name string) (part, error) {
+	return b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+}
+
 func (b *bucket) write(ctx context.Context, name string, data []byte) error {
 	_, err := b.put(ctx, name, data, minio.PutObjectOptions{ContentType: "application/vnd.apache.parquet"})
 	return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 )
 
 // erase rewrites the files that have rows of erased entries, without these rows, and removes all files that the manifest
@@ -41,8 +42,10 @@ func (d *Destination) erase(ctx context.Context, erased removals) error {
 func without[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, removed removals, rewritten *int) (kept []file, err error) {
 	for i, f := range files {
 		found := false
-		if err := d.eachKey(ctx, files[i:i+1], func(k key) { found = found || removed.has(k) }); err != nil {
-			return nil, err
+		if d.mayHave(ctx, f, removed) {
+			if err := d.eachKey(ctx, files[i:i+1], func(k key) { found = found || removed.has(k) }); err != nil {
+				return nil, err
+			}
 		}
 		if found {
 			*rewritten++
@@ -55,4 +58,15 @@ func without[T row](ctx context.Context, d *Destination, kind string, files []fi
 		}
 	}
 	return kept, nil
+}
+
+// mayHave reports whether a file may have rows of removed entries. A file that it cannot open may have them, so that the
+// caller reads it and gets the error.
+func (d *Destination) mayHave(ctx context.Context, f file, removed removals) bool {
+	end, err := d.open(ctx, f.Path)
+	if err != nil {
+		return true
+	}
+	defer end.Close()
+	return parquetfile.MayHave(end, int64(f.Bytes), maps.Keys(removed))
 }

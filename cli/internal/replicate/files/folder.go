@@ -53,6 +53,10 @@ func (f *folder) read(_ context.Context, name string) ([]byte, string, error) {
 	return data, "", err
 }
 
+func (f *folder) open(_ context.Context, name string) (part, error) {
+	return os.Open(filepath.Join(f.path, name))
+}
+
 func (f *folder) write(_ context.Context, name string, data []byte) error {
 	path := filepath.Join(f.path, name)
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {

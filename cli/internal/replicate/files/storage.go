@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // errChanged is in the chain of the error of [storage.replace] if the file has another version.
@@ -16,6 +17,12 @@ type object struct {
 	past    bool   // another version has replaced it, or it was removed
 }
 
+// part is an open file.
+type part interface {
+	io.ReaderAt
+	io.Closer
+}
+
 // storage is a folder or a bucket that holds files.
 type storage interface {
 	fmt.Stringer
@@ -26,6 +33,8 @@ type storage interface {
 	list(ctx context.Context) ([]object, error)
 	// read returns a file and its version. Without the file, the error has fs.ErrNotExist in its chain.
 	read(ctx context.Context, name string) (data []byte, version string, err error)
+	// open opens a file to read parts of it. Without the file, open or the first read fails.
+	open(ctx context.Context, name string) (part, error)
 	// write creates a file, whole or not at all.
 	write(ctx context.Context, name string, data []byte) error
 	// replace replaces the file of that version, "" for none, whole or not at all, and returns the new version.
