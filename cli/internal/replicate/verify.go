@@ -107,7 +107,7 @@ const mostNamed = 100_000
 // Verification configures [Verify].
 type Verification struct {
 	Options
-	// Folder is for temporary files, of about 200 bytes for each record of the project.
+	// Folder is for temporary files, of about 150 bytes for each record of the project.
 	Folder string
 	// Repair mends what differs.
 	Repair bool

@@ -126,7 +126,7 @@ func TestVerifyPostgres(t *testing.T) {
 	if text := w.value(t, `SELECT title || status FROM `+in+`embeddables, `+in+`experiment_history`); text != "Title ürunning" {
 		t.Errorf("a repair writes no embeddables and experiments again: %s", text)
 	}
-	for range rounds(3, 25) {
+	for range rounds(2, 25) {
 		mended(injure())
 	}
 	if s, err := d.Status(t.Context()); err != nil || s.Verified.Differences != 0 || s.Verified.At.IsZero() {
@@ -182,13 +182,13 @@ func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schem
 
 func TestVerifyFiles(t *testing.T) {
 	l := &lake{path: filepath.Join(t.TempDir(), "copy of shop")}
-	testVerifyFiles(t, l, rounds(3, 25), func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
+	testVerifyFiles(t, l, rounds(2, 25), func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
 }
 
 func TestLongVerifyBucket(t *testing.T) {
 	g := newGateway(t)
 	l := &lake{path: filepath.Join(g.folder, "lake", "copies", "shop")} // the server keeps objects as files
-	testVerifyFiles(t, l, rounds(3, 25), func(o files.Options) *files.Destination {
+	testVerifyFiles(t, l, 8, func(o files.Options) *files.Destination {
 		d, err := files.Bucket("lake", "copies/shop", g.environ(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -364,7 +364,7 @@ func TestVerifyDuringWrites(t *testing.T) {
 	w.mustSync(t, w.options())
 	l.mustSync(t)
 	defer writing(t, w.source)()
-	for range rounds(3, 20) {
+	for range rounds(2, 20) {
 		for _, d := range []replicate.Destination{w.open(t, w.options()), l.open()} {
 			copied := make(chan error, 1)
 			go func() {

@@ -199,10 +199,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 		if found[stateTable] == nil {
 			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(slices.Sorted(maps.Keys(found)), ", "), stateTable)
 		}
-		if err := d.checkState(ctx, tx); err != nil {
-			return err
-		}
-		if err := d.checkColumns(found); err != nil {
+		if err := d.check(ctx, tx, found); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, d.sql.setURL, d.Source.URL); err != nil {
@@ -239,8 +236,8 @@ func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[
 	return found, err
 }
 
-// checkState reads the state and checks that the copy is one of the source.
-func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
+// check reads the state and checks that the copy is one of the source, and that its tables have all columns.
+func (d *Destination) check(ctx context.Context, tx pgx.Tx, found map[string]map[string]string) error {
 	var version int64
 	var project, url, choice string
 	var soft bool
@@ -261,7 +258,7 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	case url != d.Source.URL && !d.Moved:
 		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --schema", d, url, d.Source.URL)
 	}
-	return nil
+	return d.checkColumns(found)
 }
 
 // checkColumns checks that the tables have all columns of the layout. They may have more.

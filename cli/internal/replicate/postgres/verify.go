@@ -45,10 +45,7 @@ func (s *state) begin(ctx context.Context) (err error) {
 	if found[stateTable] == nil {
 		return fmt.Errorf("%s has no copy", s.Destination)
 	}
-	if err := s.checkState(ctx, s.tx); err != nil {
-		return err
-	}
-	return s.checkColumns(found)
+	return s.check(ctx, s.tx, found)
 }
 
 // History reports that the tables have one row for each key.
