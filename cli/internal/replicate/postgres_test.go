@@ -348,7 +348,7 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 	impatient := w.options()
 	impatient.LockWait = 50 * time.Millisecond
 	_, err := w.sync(t.Context(), w.open(t, impatient))
-	if err == nil || !strings.Contains(err.Error(), "another sync writes to schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
+	if err == nil || !strings.Contains(err.Error(), "another sync writes to the schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
 		t.Errorf("the second: %v", err)
 	}
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -163,30 +164,23 @@ END $$`
 
 // definitions lists the columns as CREATE TABLE has them; without their rules if they are of a staging table.
 func definitions(columns []column, staging bool) string {
-	var b strings.Builder
+	list := make([]string, len(columns))
 	for i, c := range columns {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(pgx.Identifier{c.name}.Sanitize() + " " + c.kind)
+		list[i] = pgx.Identifier{c.name}.Sanitize() + " " + c.kind
 		if !staging {
-			b.WriteString(c.rule)
+			list[i] += c.rule
 		}
 	}
-	return b.String()
+	return strings.Join(list, ", ")
 }
 
 // names returns the names of the columns, except those in but.
 func names(columns []column, but ...string) []string {
 	var list []string
-next:
 	for _, c := range columns {
-		for _, name := range but {
-			if c.name == name {
-				continue next
-			}
+		if !slices.Contains(but, c.name) {
+			list = append(list, c.name)
 		}
-		list = append(list, c.name)
 	}
 	return list
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -103,8 +102,8 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
 		return at, fmt.Errorf("database %s has the encoding %s; a copy needs UTF8", d.config.Database, encoding)
 	}
-	if err := d.lock(ctx); err != nil {
-		return at, err
+	if err := Lock(ctx, conn, d.Schema, d.LockWait); err != nil {
+		return at, d.explain("lock", err)
 	}
 	if err := d.ensure(ctx); err != nil {
 		return at, d.explain("open", err)
@@ -113,50 +112,6 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 		return at, d.explain("open", err)
 	}
 	return d.at, nil
-}
-
-// lockClass is the first key of the advisory locks of copies; the second one is made of the schema's name.
-const lockClass = 0x1ec7e42
-
-const (
-	lockCopy = `SELECT pg_advisory_lock($1, hashtext($2))`
-
-	findHolder = `
-SELECT a.pid, coalesce(host(a.client_addr), 'this host'), a.backend_start
-FROM pg_locks l
-JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND l.objid = (hashtext($2)::bigint & 4294967295)::oid
-  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-LIMIT 1`
-)
-
-// lock locks the copy until the connection ends.
-func (d *Destination) lock(ctx context.Context) error {
-	if _, err := d.conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(d.LockWait.Milliseconds(), 1))); err != nil {
-		return d.explain("lock", err)
-	}
-	_, err := d.conn.Exec(ctx, lockCopy, lockClass, d.Schema)
-	if locked(err) {
-		return fmt.Errorf("another sync writes to %s%s: stop it, or give another --schema", d, d.holder(ctx))
-	}
-	if err == nil {
-		_, err = d.conn.Exec(ctx, `RESET lock_timeout`)
-	}
-	if err != nil {
-		return d.explain("lock", err)
-	}
-	return nil
-}
-
-// holder describes the connection that holds the lock, as far as Postgres shows it.
-func (d *Destination) holder(ctx context.Context) string {
-	var pid int
-	var host string
-	var since time.Time
-	if err := d.conn.QueryRow(ctx, findHolder, lockClass, d.Schema).Scan(&pid, &host, &since); err != nil {
-		return ""
-	}
-	return fmt.Sprintf(" (from %s since %s, Postgres process %d)", host, since.UTC().Format(time.RFC3339), pid)
 }
 
 const (
@@ -340,12 +295,6 @@ func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	}
 	return err
-}
-
-// locked reports whether err is a lock_timeout.
-func locked(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "55P03"
 }
 
 // remove applies removals.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 )
 
 // store keeps a state for one process at a time.
@@ -78,12 +78,8 @@ type table struct {
 	conn         *pgx.Conn
 }
 
-// lockClass is the first key of the advisory locks of states; the second one is made of the schema's name. A killed sync
-// holds its lock until Postgres notices, so another one waits for lockWait.
-const (
-	lockClass = 0x1ec7e43
-	lockWait  = 5 * time.Second
-)
+// lockWait is how long a sync waits for another one that has the state, and for the end of a connection.
+const lockWait = 5 * time.Second
 
 func (t *table) open(ctx context.Context) (data []byte, err error) {
 	if t.conn, err = pgx.ConnectConfig(ctx, t.config); err != nil {
@@ -94,13 +90,7 @@ func (t *table) open(ctx context.Context) (data []byte, err error) {
 			_ = t.close()
 		}
 	}()
-	if _, err := t.conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprint(lockWait.Milliseconds())); err != nil {
-		return nil, t.failed(err)
-	}
-	if _, err := t.conn.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, lockClass, t.schema); err != nil {
-		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" {
-			return nil, fmt.Errorf("another sync has the state in the schema %s: stop it, or give another --schema", t.schema)
-		}
+	if err := postgres.Lock(ctx, t.conn, t.schema, lockWait); err != nil {
 		return nil, t.failed(err)
 	}
 	var there bool
