@@ -2,15 +2,12 @@ package pglocal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Standby starts a server that replicates the server of by streaming, in an empty folder. It returns when the standby
@@ -54,18 +51,4 @@ func (s *Server) replicate(ctx context.Context, of *Server) error {
 		return fmt.Errorf("pg_basebackup: %w\n%s", err, out.String())
 	}
 	return os.Rename(unfinished, f.data())
-}
-
-// Promote makes a standby a primary, and returns when it accepts writes.
-func (s *Server) Promote(ctx context.Context) error {
-	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
-		var done bool
-		if err := conn.QueryRow(ctx, `SELECT pg_promote(true, 30)`).Scan(&done); err != nil {
-			return fmt.Errorf("promote: %w", err)
-		}
-		if !done {
-			return errors.New("promote: it takes longer than 30 s")
-		}
-		return nil
-	})
 }

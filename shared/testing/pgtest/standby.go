@@ -2,8 +2,11 @@ package pgtest
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/pglocal"
 )
@@ -36,6 +39,17 @@ func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
 		}
 	})
 	return s
+}
+
+// Promote makes the standby i a primary, and returns when it accepts writes.
+func (i *Instance) Promote(ctx context.Context) error {
+	return i.connect(ctx, "", func(conn *pgx.Conn) error {
+		var done bool
+		if err := conn.QueryRow(ctx, `SELECT pg_promote(true, 30)`).Scan(&done); err != nil || !done {
+			return fmt.Errorf("pgtest: promoted within 30 s: %v, %w", done, err)
+		}
+		return nil
+	})
 }
 
 // Here returns the URLs of db on i. db was created on the server that i replicates or replaces.
