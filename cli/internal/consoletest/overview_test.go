@@ -98,6 +98,13 @@ func TestOverview(t *testing.T) {
 		t.Errorf("%d running experiments, want %d", got, running)
 	}
 
+	// What the server cannot count in time says how to ask for less.
+	b.breaks(&fault{part: "/entries-counts", serve: refusal(503, "service_unavailable", "Retry-After", "3600")})
+	b.clickText("90 days")
+	b.shows("This takes too long to count")
+	b.shows("Choose a shorter period, or one embeddable.")
+	b.breaks()
+
 	// A day that is not over is compared with the same hours.
 	now, start := time.Date(y, m, d, 0, 30, 0, 0, location), time.Date(y, m, d-29, 0, 0, 0, 0, location)
 	before := time.Date(y, m, d-59, 0, 0, 0, 0, location)

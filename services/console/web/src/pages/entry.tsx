@@ -134,7 +134,7 @@ function About({ project, entry }: { project: string; entry: Entry }) {
   const row = (label: string, value: ComponentChildren, note?: ComponentChildren) => (
     <div>
       <dt>{label}</dt>
-      <dd>{value}{note && <div class="small">{note}</div>}</dd>
+      <dd>{value}{note && <div class="muted small">{note}</div>}</dd>
     </div>
   );
   return (

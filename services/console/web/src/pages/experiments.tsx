@@ -36,7 +36,7 @@ export function Experiments({ project }: { project: string }) {
                   <table>
                     <thead>
                       <tr>
-                        {["Experiment", "Status", "Result", "Embeddable", "Created"].map((name) => <th key={name} scope="col">{name}</th>)}
+                        {["Experiment", "Result", "Status", "Embeddable", "Created"].map((name) => <th key={name} scope="col">{name}</th>)}
                       </tr>
                     </thead>
                     <tbody>
@@ -44,11 +44,11 @@ export function Experiments({ project }: { project: string }) {
                         members.map((e) => (
                           <tr key={e.id}>
                             <td class="wide wrap"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
-                            <td><Badge tone={tone}>{name}</Badge></td>
                             <td class="wide wrap">
                               {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
                               {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant === null && <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
                             </td>
+                            <td><Badge tone={tone}>{name}</Badge></td>
                             <td class="wrap muted"><Text>{title(e.flowId)}</Text></td>
                             <td class="muted"><Time at={e.created_at} show={day} /></td>
                           </tr>

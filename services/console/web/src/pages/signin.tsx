@@ -40,7 +40,7 @@ export function SignIn({ project }: { project: string }) {
             You are signed in to <bdi>{other.project}</bdi>. To look at <bdi>{project}</bdi>, sign in with one of its keys.
           </p>
         ) : (
-          <p class="muted">Look at a project: its entries, funnels, embeddables and experiments.</p>
+          <p class="muted">See what visitors answered, and where they left. An operator gives you the id of your project and a key for it.</p>
         )}
         <label>
           Project id
