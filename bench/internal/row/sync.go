@@ -89,7 +89,7 @@ func (b *Bench) sync(ctx context.Context) []report.Result {
 		memory = append(memory, &contender{Figures: report.Figures{Values: c.peaks}})
 	}
 	return []report.Result{
-		postgres.result("sync_postgres", report.RowsRate, report.AtLeast(0.1), "reading the feed", reading),
+		postgres.result("sync_postgres", report.RowsRate, report.AtLeast(0.18), "reading the feed", reading),
 		parquet.result("sync_parquet", report.RowsRate, report.AtLeast(0.2), "reading the feed", reading),
 		memory.result("sync_memory", report.Mebibytes, report.AtMost(128), "", nil),
 	}
