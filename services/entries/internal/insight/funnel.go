@@ -120,23 +120,11 @@ func (f *Funnels) count(t times, time int64) {
 // AddEntries adds entries: n with and without progress.
 func (f *Funnels) AddEntries(n int) { f.all = &n }
 
-// FunnelRow is the progress of an entry.
-type FunnelRow struct {
-	EntryID []byte
-	Whole   bool  // of all views
-	Several bool  // the entry has views of several versions
-	Version int64 // of the views; NoVersion if they have none, or several
-
-	Furthest       int64
-	Ended          bool
-	CompletedAfter int64 // -1: not completed
-	Cells          Cells
-}
-
-// Add adds the progress of an entry. It returns ErrTooMany if the answer would take too much memory.
-func (f *Funnels) Add(r FunnelRow) error {
-	counts, names := r.Whole, !r.Whole || !r.Several
-	if r.Whole {
+// Add adds the progress of an entry: that of the whole entry, or of a version. It returns ErrTooMany if the answer would take
+// too much memory.
+func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
+	counts, names := whole, !whole || !r.Several
+	if whole {
 		f.wholes++
 	}
 	if f.byVersion {
@@ -145,13 +133,17 @@ func (f *Funnels) Add(r FunnelRow) error {
 	if !counts && !names {
 		return nil
 	}
-	one := f.of(r.Version)
+	version := int64(NoVersion)
+	if r.Version != nil {
+		version = *r.Version
+	}
+	one := f.of(version)
 	if counts {
 		one.Entries++
 		one.Started++
-		if r.CompletedAfter >= 0 {
+		if r.CompletedAfter != nil {
 			one.Completed++
-			f.count(one.times, r.CompletedAfter)
+			f.count(one.times, *r.CompletedAfter)
 		}
 		furthest := one.page(r.Furthest)
 		furthest.stopped++
@@ -164,8 +156,8 @@ func (f *Funnels) Add(r FunnelRow) error {
 		if counts && c.Time >= 0 {
 			f.count(p.times, c.Time)
 		}
-		if names && (r.Version > p.Version || r.Version == p.Version && string(r.EntryID) > p.EntryID) {
-			p.Version, p.EntryID = r.Version, string(r.EntryID)
+		if names && (version > p.Version || version == p.Version && string(entryID) > p.EntryID) {
+			p.Version, p.EntryID = version, string(entryID)
 		}
 	})
 	if f.times > maxTimes {

@@ -131,12 +131,12 @@ func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), prima
 // away again. No join is needed, and because of UNION ALL Postgres groups in parallel.
 func countsOf(q insight.CountsQuestion) statement {
 	var s statement
-	rows, embeddable, version := ofEntries, "NULL::text", "NULL::bigint"
+	rows, split, groups := ofEntries, "NULL::text AS embeddable_id, NULL::bigint AS version", "day" // Postgres expects few days, so it groups in parallel
 	switch q.By {
 	case insight.ByEmbeddable:
-		embeddable = "embeddable_id"
+		split, groups = "embeddable_id, NULL::bigint AS version", "day, embeddable_id"
 	case insight.ByVersion:
-		rows, embeddable, version = ofVersions, "embeddable_id", "version"
+		rows, split, groups = ofVersions, "embeddable_id, version", "day, embeddable_id, version"
 	}
 	condition := s.progressOf(q.Filter)
 	zone := s.arg(q.Timezone) + "::text"
@@ -150,48 +150,45 @@ func countsOf(q insight.CountsQuestion) statement {
 	if q.Version == nil {
 		whole, entries = "("+ofEntries+")::int", `
           UNION ALL
-          SELECT `+day+`, `+embeddable+`, NULL, 1, 0, 0, 0
+          SELECT `+day+`, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
           WHERE `+s.selected(q.Filter)
 	}
 	const sums = `sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed`
 	sql := `WITH day AS (
-    SELECT day, embeddable_id, version, ` + sums + `, sum(whole) AS whole
-    FROM (SELECT ` + day + `, ` + embeddable + ` AS embeddable_id, ` + version + ` AS version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
+    SELECT day, ` + split + `, ` + sums + `, sum(whole) AS whole
+    FROM (SELECT ` + day + `, embeddable_id, version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
                  (` + rows + ` AND completed_after IS NOT NULL)::int AS completed, ` + whole + ` AS whole
           FROM progress
           WHERE ` + condition + entries + `) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY ` + groups + `
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), `
-	if q.Interval == "all" {
-		sql += `filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, ` + sums + `
-    FROM days
-    GROUP BY embeddable_id, version
-)`
-	} else {
-		step := s.arg(q.Interval) + "::text"
-		sql += `counted AS (
-    SELECT date_trunc(` + step + `, day) AS local, embeddable_id, version, ` + sums + `
+	local, following := "(SELECT min(day) FROM days)", "(SELECT max(day) FROM days) + interval '1 day'"
+	step := ""
+	if q.Interval != "all" {
+		step = "('1 ' || " + s.arg(q.Interval) + "::text)::interval"
+		local, following = "date_trunc("+s.arg(q.Interval)+"::text, day)", "local + "+step
+	}
+	sql += `counted AS (
+    SELECT ` + local + ` AS local, embeddable_id, version, ` + sums + `
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
-    SELECT local, local + ('1 ' || ` + step + `)::interval AS following, embeddable_id, version, entries, started, completed
+    SELECT local, ` + following + ` AS following, embeddable_id, version, entries, started, completed
     FROM counted`
-		if q.By == insight.ByNone {
-			sql += `
-    UNION ALL
-    SELECT g, g + ('1 ' || ` + step + `)::interval, NULL, NULL, 0, 0, 0
-    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || ` + step + `)::interval) g
-    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)`
-		}
+	if q.By == insight.ByNone && step != "" {
 		sql += `
-)`
+    UNION ALL
+    SELECT g, g + ` + step + `, NULL, NULL, 0, 0, 0
+    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ` + step + `) g
+    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)`
 	}
+	sql += `
+)`
 	const text = `'YYYY-MM-DD"T"HH24:MI:SS"Z"'`
 	s.sql = sql + `
 SELECT count(1), coalesce(json_agg(json_build_object(
@@ -255,17 +252,15 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 				funnels.AddEntries(int(row.Int(1)))
 				continue
 			}
-			r := insight.FunnelRow{
-				EntryID: row.Text(0), Whole: row.Int(1) == 0, Several: row.Text(2)[0] == 1, Version: row.Int(3),
-				Furthest: row.Int(4), Ended: row.Text(5)[0] == 1, CompletedAfter: row.Int(6), Cells: row.Text(7),
+			p := insight.Progress{Several: row.Text(2)[0] == 1, Furthest: row.Int(4), Ended: row.Text(5)[0] == 1, Cells: row.Text(7)}
+			version, completed := row.Int(3), row.Int(6)
+			if !row.Null(3) {
+				p.Version = &version
 			}
-			if row.Null(3) {
-				r.Version = insight.NoVersion
+			if !row.Null(6) {
+				p.CompletedAfter = &completed
 			}
-			if row.Null(6) {
-				r.CompletedAfter = -1
-			}
-			if err := funnels.Add(r); err != nil {
+			if err := funnels.Add(row.Text(0), row.Int(1) == 0, p); err != nil {
 				return err
 			}
 		}
@@ -304,7 +299,7 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 // dataOf returns the query of the parsed entry_data of each entry. Postgres parses it once, and in parallel. A single text
 // that it cannot parse fails the statement, unless careful: then it takes several times as long, and such data is null.
 func (s *statement) dataOf(f insight.Filter, careful bool) string {
-	parsed, selected := "entry_data::jsonb", s.selected(f)
+	parsed, selected := "parse_entry(entry_data)", s.selected(f)
 	if careful {
 		parsed = "entry_json(entry_data)"
 	}

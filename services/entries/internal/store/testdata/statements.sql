@@ -8,7 +8,7 @@ ON CONFLICT (project_id) DO NOTHING
 -- name: answers
 WITH answer AS MATERIALIZED (
     SELECT data -> $2::text AS value, data IS NULL AS unreadable
-    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d
+    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -90,7 +90,7 @@ FROM answer
 -- name: answers filtered
 WITH answer AS MATERIALIZED (
     SELECT data -> $8::text AS value, data IS NULL AS unreadable
-    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
+    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -461,8 +461,8 @@ WHERE coalesce(e.updated_at, v.newest) < $2
 
 -- name: counts of all by embeddable
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
@@ -470,15 +470,18 @@ WITH day AS (
           SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
           WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day, embeddable_id
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -491,20 +494,23 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of all by embeddable filtered
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day, embeddable_id
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -517,24 +523,27 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of all by none
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
           UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text, NULL, 1, 0, 0, 0
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
           WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -547,20 +556,23 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of all by none filtered
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -574,7 +586,7 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 -- name: counts of all by version
 WITH day AS (
     SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
                  ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
@@ -587,10 +599,13 @@ WITH day AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -604,7 +619,7 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 -- name: counts of all by version filtered
 WITH day AS (
     SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
                  ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
@@ -613,10 +628,13 @@ WITH day AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), filled AS (
-    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+), counted AS (
+    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
-    GROUP BY embeddable_id, version
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
+    FROM counted
 )
 SELECT count(1), coalesce(json_agg(json_build_object(
            'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
@@ -629,8 +647,8 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of day by embeddable
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
@@ -638,13 +656,13 @@ WITH day AS (
           SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
           WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day, embeddable_id
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -662,18 +680,18 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of day by embeddable filtered
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day, embeddable_id
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -691,22 +709,22 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of day by none
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
           UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, NULL::text, NULL, 1, 0, 0, 0
+          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
           WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -728,18 +746,18 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 
 -- name: counts of day by none filtered
 WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, NULL::text AS embeddable_id, NULL::bigint AS version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
                  (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
+    GROUP BY day
 ), days AS (
     SELECT day, embeddable_id, version, entries, started, completed FROM day
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -762,7 +780,7 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 -- name: counts of day by version
 WITH day AS (
     SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
                  ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id IS NOT NULL
@@ -776,7 +794,7 @@ WITH day AS (
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -795,7 +813,7 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
 -- name: counts of day by version filtered
 WITH day AS (
     SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id AS embeddable_id, version AS version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
                  ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
           FROM progress
           WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
@@ -805,7 +823,7 @@ WITH day AS (
     UNION ALL
     SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
 ), counted AS (
-    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
     FROM days
     GROUP BY 1, 2, 3
 ), filled AS (
@@ -1872,7 +1890,7 @@ WHERE project_id = $1 AND entry_id = $2
 -- name: keys
 WITH counted AS (
     SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
     WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
@@ -1883,7 +1901,7 @@ WITH counted AS (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', 0,
+    'entries', (SELECT count(1) FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', 0,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
 
@@ -1908,7 +1926,7 @@ SELECT 1, json_build_object(
 -- name: keys filtered
 WITH counted AS (
     SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
     WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
@@ -1919,7 +1937,7 @@ WITH counted AS (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT entry_data::jsonb AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', 0,
+    'entries', (SELECT count(1) FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', 0,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
 
