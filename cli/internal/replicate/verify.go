@@ -244,7 +244,7 @@ type record struct {
 }
 
 // parts is the number of files.
-const parts = 128
+const parts = 256
 
 // compare sets the number of differences, and the faults of their keys.
 func (v *verification) compare(ctx context.Context) (err error) {
@@ -261,7 +261,7 @@ func (v *verification) compare(ctx context.Context) (err error) {
 			return err
 		}
 		defer files[i].Close()
-		buffers[i] = bufio.NewWriterSize(files[i], 16<<10)
+		buffers[i] = bufio.NewWriterSize(files[i], 8<<10)
 		out[i] = gob.NewEncoder(buffers[i])
 	}
 	put := func(c *client.Change, copied bool) error {
@@ -351,6 +351,7 @@ func (v *verification) part(in *gob.Decoder, history bool) error {
 		if r.Type == client.EntryRemoved {
 			removals[r.Entry] = k
 		}
+		r.Key = Key{} // its text is in keys once
 		switch {
 		case !r.Copied: // the feed shows a key again if it changed meanwhile
 			k.feed = r
