@@ -98,7 +98,7 @@ func TestOverview(t *testing.T) {
 		t.Errorf("%d running experiments, want %d", got, running)
 	}
 
-	// What the server cannot count in time says how to ask for less.
+	// A count that takes too long says how to ask for less.
 	b.breaks(&fault{part: "/entries-counts", serve: refusal(503, "service_unavailable", "Retry-After", "3600")})
 	b.clickText("90 days")
 	b.shows("This takes too long to count")
