@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,7 +52,7 @@ func (f serverFlags) keylessClient(retry client.Retry, notes io.Writer) (*client
 		key = client.WithAPIKeyFile(f.APIKeyFile)
 	}
 	// Answers come in zstd, which takes less processor time than gzip on both sides.
-	zstd := client.WithTransport(func(t http.RoundTripper) http.RoundTripper { return gzhttp.Transport(t) })
+	zstd := client.WithTransport(func(t http.RoundTripper) http.RoundTripper { return gzhttp.Transport(neverEmpty{t}) })
 	c, err := client.New(f.URL, key, zstd, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url: %w", err)}
@@ -149,4 +150,30 @@ func (f pageViewFilterFlags) query() client.PageViewQuery {
 		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
 		IncludeURLs: f.IncludeURLs,
 	}
+}
+
+// neverEmpty makes an error of a compressed body that ends before its first byte. The decoder would take it for an empty
+// one, as it maps io.ErrUnexpectedEOF to io.EOF there.
+type neverEmpty struct{ http.RoundTripper }
+
+func (t neverEmpty) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && resp.Header.Get("Content-Encoding") != "" {
+		resp.Body = &compressed{ReadCloser: resp.Body}
+	}
+	return resp, err
+}
+
+type compressed struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *compressed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.begun = b.begun || n > 0
+	if !b.begun && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		err = errors.New("the compressed body ended before its first byte")
+	}
+	return n, err
 }

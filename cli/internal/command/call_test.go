@@ -1,11 +1,14 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // The path of lectern api alone decides whether a project is needed, and the answer how it is printed.
@@ -22,5 +25,36 @@ func TestAPIPrintsAnyAnswer(t *testing.T) {
 	}
 	if r := lectern(t, "", environ, "api", "/openapi.yaml", "-o", "json"); r.code != exitFailure || !strings.Contains(r.err, "not JSON") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A compressed answer that is cut off before its first byte is no empty list.
+func TestCompressedAnswerIsCutOff(t *testing.T) {
+	const entry = `{"entry_id":"e","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{}"}`
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := encoder.EncodeAll([]byte(entry+"\n"), nil)
+	for name, length := range map[string]string{"chunked": "", "with a length": fmt.Sprint(len(body))} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Content-Encoding", "zstd")
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			if length != "" {
+				w.Header().Set("Content-Length", length)
+			}
+			if asked == 1 {
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = w.Write(body)
+		}))
+		r := lectern(t, "", map[string]string{"LECTERN_URL": server.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}, "export", "entries", "-o", "ndjson")
+		server.Close()
+		if r.code != exitOK || !strings.Contains(r.out, `"entry_id":"e"`) || asked != 2 {
+			t.Errorf("%s: asked %d times: %+v", name, asked, r)
+		}
 	}
 }
