@@ -66,18 +66,27 @@ func (p Put) StoredIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID
 	return run(ctx, tx, p.statements(pool, projectID, columns))
 }
 
-// ReturnedIn does the same as [Put.StoredIn], and returns what the statements returned: a number for each row.
-func (p Put) ReturnedIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, columns ...any) (all []int64, err error) {
+// ReplacedIn does the same as [Put.StoredIn] with statements that return whether a row has replaced another. It also returns
+// how many have.
+func (p Put) ReplacedIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, columns ...any) (n, replaced int, err error) {
 	for _, s := range p.statements(pool, projectID, columns) {
 		rows, err := tx.Query(ctx, s.sql, s.args...)
-		if err == nil {
-			all, err = pgx.AppendRows(all, rows, pgx.RowTo[int64])
-		}
 		if err != nil {
-			return nil, err
+			return 0, 0, err
+		}
+		var again bool
+		_, err = pgx.ForEachRow(rows, []any{&again}, func() error {
+			n++
+			if again {
+				replaced++
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, 0, err
 		}
 	}
-	return all, nil
+	return n, replaced, nil
 }
 
 func run(ctx context.Context, tx pgx.Tx, statements []statement) (n int, err error) {

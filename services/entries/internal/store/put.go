@@ -18,17 +18,17 @@ import (
 const insertEntries = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)`
 
-// An older update never overwrites a newer one. An equally old one overwrites if its content differs. New entries get even
-// numbers. An entry that replaces a stored one gets the odd number after its own, so that its row says so.
+// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
 const unlessOlder = `
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq,
+    replaced = true
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING e.seq % 2`
+RETURNING e.replaced`
 
 const putEntries = insertEntries + `
 SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
@@ -91,17 +91,14 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
 			batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
 			distinct := pginsert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
-			seq := tx.first + tx.first%2
+			seq := tx.first
 			for _, batch := range batches {
-				returned, err := entriesPut.ReturnedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
+				n, again, err := entriesPut.ReplacedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
 				if err != nil {
 					return 0, 0, err
 				}
-				stored += len(returned)
-				for _, odd := range returned {
-					replaced += int(odd)
-				}
-				seq += 2 * int64(len(batch))
+				stored, replaced = stored+n, replaced+again
+				seq += int64(len(batch))
 			}
 			if stored > 0 {
 				err = tx.followEntries(ctx, distinct)
@@ -122,11 +119,11 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 		})
 }
 
-// put stores records of one project in one transaction. It takes two numbers for each record, leaves out those of erased
+// put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
 // entries, and passes the others to insert.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
 	insert func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
-	err = inNumberedTx(ctx, pool, projectID, 2*len(records)+1, func(ctx context.Context, tx numberedTx) error {
+	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
 		erased, err := tx.erasedOf(ctx, pginsert.Column(records, entryID))
 		if err != nil {
@@ -165,16 +162,16 @@ func (t numberedTx) erasedOf(ctx context.Context, ids []string) (map[string]bool
 	return erased, nil
 }
 
-// numbers returns n numbers that begin with first, at a distance of each other.
-func numbers(first, distance int64, n int) []int64 {
+// numbers returns n numbers that begin with first.
+func numbers(first int64, n int) []int64 {
 	list := make([]int64, n)
 	for i := range list {
-		list[i] = first + distance*int64(i)
+		list[i] = first + int64(i)
 	}
 	return list
 }
 
-// entryColumnsOf returns the columns of entries in the order of insertEntries, with every second number from seq on.
+// entryColumnsOf returns the columns of entries in the order of insertEntries, numbered from seq on.
 func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 	text := func(of func(*entry.Entry) string) []string { return pginsert.Column(entries, of) }
 	return []any{
@@ -185,7 +182,7 @@ func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
 		text(func(e *entry.Entry) string { return e.Data }),
-		numbers(seq, 2, len(entries)),
+		numbers(seq, len(entries)),
 	}
 }
 
@@ -215,6 +212,6 @@ func eventColumnsOf(events []entry.Event, seq int64) []any {
 		textOrNull(func(e *entry.Event) *string { return e.CustomEventProps }),
 		textOrNull(func(e *entry.Event) *string { return e.URL }),
 		textOrNull(func(e *entry.Event) *string { return e.EventID }),
-		numbers(seq, 1, len(events)),
+		numbers(seq, len(events)),
 	}
 }

@@ -180,7 +180,7 @@ func (t numberedTx) deleteRecords(ctx context.Context, ids []string) (r change.R
 func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) []any {
 	return []any{
 		ids,
-		numbers(seq, 1, len(ids)),
+		numbers(seq, len(ids)),
 		pginsert.Column(ids, func(*string) pgtype.Timestamptz { return pgdb.Timestamp(at.UnixMicro()) }),
 		pginsert.Column(ids, func(*string) string { return string(why) }),
 	}

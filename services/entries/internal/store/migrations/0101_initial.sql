@@ -16,6 +16,8 @@ CREATE TABLE entries (
     entry_data    text COLLATE "C" NOT NULL,
     -- The number of the entry's last change. The numbers are those of project_changes.
     seq           bigint           NOT NULL,
+    -- Whether the row has replaced an earlier one of the entry. The statement that writes it returns this.
+    replaced      boolean          NOT NULL DEFAULT false,
     PRIMARY KEY (project_id, entry_id)
 );
 

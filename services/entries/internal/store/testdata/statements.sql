@@ -2249,24 +2249,26 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $
 ORDER BY u.entry_id
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq,
+    replaced = true
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING e.seq % 2
+RETURNING e.replaced
 
 -- name: putEntry
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq + 1
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq,
+    replaced = true
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
-RETURNING e.seq % 2
+RETURNING e.replaced
 
 -- name: putEvent
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
