@@ -270,6 +270,7 @@ SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY emb
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
 VALUES ($1, $2, $3, $4, $5)`,
 		makeIndexes: `
+SET LOCAL statement_timeout = 0;
 CREATE INDEX events_by_entry ON ` + in("events") + ` (entry_id, "timestamp");
 CREATE INDEX events_by_seq ON ` + in("events") + ` (seq);
 CREATE INDEX entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
