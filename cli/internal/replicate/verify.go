@@ -261,6 +261,7 @@ func (v *verification) compare(ctx context.Context) (err error) {
 			return err
 		}
 		defer files[i].Close()
+		_ = os.Remove(files[i].Name()) // the open file stays, and a killed process leaves nothing; Windows refuses it
 		buffers[i] = bufio.NewWriterSize(files[i], 8<<10)
 		out[i] = gob.NewEncoder(buffers[i])
 	}
