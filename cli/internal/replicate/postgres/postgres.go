@@ -244,18 +244,19 @@ func (d *Destination) checkColumns(found map[string]map[string]string) error {
 // The first load is the part of the feed up to the newest change at its beginning. It has each key once, and its removals
 // are older than the copy. So its rows need no keys: these and the indexes are made at its end, which takes less time.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
-	if d.loadTo != nil && d.at.Cursor == "" {
-		d.loadTo = &b.Known
+	loadTo := d.loadTo
+	if loadTo != nil && d.at.Cursor == "" {
+		loadTo = new(b.Known)
 	}
-	loaded := d.loadTo != nil && (b.Current || b.Position.Seq > *d.loadTo)
+	loaded := loadTo != nil && (b.Current || b.Position.Seq > *loadTo)
 	if loaded {
-		d.loadTo = nil
+		loadTo = nil
 	}
 	var refused int64
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
 		// The position first: it locks the state's row, and fails when it is not the one that this process left.
 		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq,
-			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project, d.loadTo)
+			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project, loadTo)
 		if err != nil {
 			return err
 		}
@@ -267,7 +268,7 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 				return err
 			}
 		}
-		if refused, err = d.put(ctx, tx, b.Newest()); err != nil {
+		if refused, err = d.put(ctx, tx, b.Newest(), loadTo != nil); err != nil {
 			return err
 		}
 		if err := d.putProject(ctx, tx, b.Project); err != nil || !loaded {
@@ -278,7 +279,7 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	if err != nil {
 		return d.explain("write", err)
 	}
-	d.at = b.Position
+	d.at, d.loadTo = b.Position, loadTo
 	d.asText += refused
 	d.showViews(ctx)
 	return nil
@@ -325,10 +326,10 @@ func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change
 	return nil
 }
 
-// put applies removals, then entries and events, and returns how many entries jsonb refused.
-func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (refused int64, err error) {
+// put applies removals, then entries and events, and returns how many entries jsonb refused. A first load has no removals.
+func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest, loading bool) (refused int64, err error) {
 	putEntries, eventTable := d.sql.loadEntries, pgx.Identifier{d.Schema, "events"}
-	if d.loadTo == nil {
+	if !loading {
 		if err := d.remove(ctx, tx, n.Removals); err != nil {
 			return 0, err
 		}
@@ -352,7 +353,7 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (r
 		if _, err := tx.CopyFrom(ctx, eventTable, names(stagedEventColumns), rows); err != nil {
 			return 0, err
 		}
-		if d.loadTo == nil {
+		if !loading {
 			if _, err := tx.Exec(ctx, d.sql.putEvents); err != nil {
 				return 0, err
 			}

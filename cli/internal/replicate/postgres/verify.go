@@ -130,7 +130,7 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) error {
 			if err != nil {
 				return err
 			}
-			if _, err := d.put(ctx, tx, (&replicate.Batch{Changes: changes}).Newest()); err != nil {
+			if _, err := d.put(ctx, tx, (&replicate.Batch{Changes: changes}).Newest(), d.loadTo != nil); err != nil {
 				return err
 			}
 		}
