@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/pglocal"
@@ -350,6 +351,17 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 	_, err := w.sync(t.Context(), w.open(t, impatient))
 	if err == nil || !strings.Contains(err.Error(), "another sync writes to the schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
 		t.Errorf("the second: %v", err)
+	}
+	// A receiver's state is another thing, also in the same schema.
+	state, err := push.New(push.Options{URL: "http://localhost", Secret: push.Secret(make([]byte, 24)), Source: w.is(), State: w.url, Schema: "Copy of shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Close(); err != nil {
+		t.Error(err)
 	}
 
 	// A query that holds a table does not delay the end of the first load.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// lockClass is the first key of the advisory locks. The second one is made of the schema's name.
+	// lockClass is the class of the locks of copies.
 	lockClass = 0x1ec7e42
 
 	findHolder = `
@@ -23,13 +23,14 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND 
 LIMIT 1`
 )
 
-// Lock locks a schema for one sync, until conn ends. Another sync may hold it, also a killed one until Postgres notices: Lock
+// Lock locks a schema for one sync, until conn ends. Locks of another class do not exclude it: the class is the first key of an
+// advisory lock, and the second one is made of the schema's name. Another sync may hold it, also a killed one until Postgres notices: Lock
 // waits as long as wait. Then the error names the connection that holds the lock, as far as Postgres shows it.
-func Lock(ctx context.Context, conn *pgx.Conn, schema string, wait time.Duration) error {
+func Lock(ctx context.Context, conn *pgx.Conn, class int32, schema string, wait time.Duration) error {
 	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(wait.Milliseconds(), 1))); err != nil {
 		return err
 	}
-	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, lockClass, schema)
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, class, schema)
 	if err == nil {
 		_, err = conn.Exec(ctx, `RESET lock_timeout`)
 	}
@@ -39,7 +40,7 @@ func Lock(ctx context.Context, conn *pgx.Conn, schema string, wait time.Duration
 	var pid int
 	var host, holder string
 	var since time.Time
-	if err := conn.QueryRow(ctx, findHolder, lockClass, schema).Scan(&pid, &host, &since); err == nil {
+	if err := conn.QueryRow(ctx, findHolder, class, schema).Scan(&pid, &host, &since); err == nil {
 		holder = fmt.Sprintf(" (from %s since %s, Postgres process %d)", host, since.UTC().Format(time.RFC3339), pid)
 	}
 	return fmt.Errorf("another sync writes to the schema %s%s: stop it, or give another --schema", schema, holder)

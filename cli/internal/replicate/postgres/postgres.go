@@ -102,7 +102,7 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
 		return at, fmt.Errorf("database %s has the encoding %s; a copy needs UTF8", d.config.Database, encoding)
 	}
-	if err := Lock(ctx, conn, d.Schema, d.LockWait); err != nil {
+	if err := Lock(ctx, conn, lockClass, d.Schema, d.LockWait); err != nil {
 		return at, d.explain("lock", err)
 	}
 	if err := d.ensure(ctx); err != nil {

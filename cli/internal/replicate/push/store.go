@@ -78,6 +78,9 @@ type table struct {
 	conn         *pgx.Conn
 }
 
+// lockClass is the class of the locks of states. A copy may be in the same schema.
+const lockClass = 0x1ec7e43
+
 // lockWait is how long a sync waits for another one that has the state, and for the end of a connection.
 const lockWait = 5 * time.Second
 
@@ -90,7 +93,7 @@ func (t *table) open(ctx context.Context) (data []byte, err error) {
 			_ = t.close()
 		}
 	}()
-	if err := postgres.Lock(ctx, t.conn, t.schema, lockWait); err != nil {
+	if err := postgres.Lock(ctx, t.conn, lockClass, t.schema, lockWait); err != nil {
 		return nil, t.failed(err)
 	}
 	var there bool
