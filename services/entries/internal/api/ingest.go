@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
 // Writer is the part of the store that ingest uses.
@@ -95,7 +96,7 @@ func eventKind(store func(context.Context, string, []entry.Event) (ingest.Result
 			ingest.Text("project_id", id, func(r *e) *string { return &r.ProjectID }),
 			ingest.Text("group_id", id, func(r *e) *string { return &r.GroupID }),
 			ingest.Text("embeddable_id", id, func(r *e) *string { return &r.EmbeddableID }),
-			number("embeddable_version_number", func(r *e) **int64 { return &r.Version }),
+			ingest.NullInt("embeddable_version_number", insight.NoVersion+1, math.MaxInt64, func(r *e) **int64 { return &r.Version }),
 			ingest.Time("timestamp", func(r *e) *int64 { return &r.Timestamp }),
 			ingest.NullText("page_id", text, func(r *e) **string { return &r.PageID }),
 			ingest.NullText("page_key", text, func(r *e) **string { return &r.PageKey }),
