@@ -88,7 +88,7 @@ func changeRecords(t *testing.T, s *servicetest.Service, random *rand.Rand, unre
 			`[%d]`, `{"text":"\u00e9","flag":true,"n":-%d}`, `"%d"`,
 		}
 		if unreadable {
-			forms = append(forms, `{"text":"\u0000%d"}`, `{"text":"\ud800%d"}`, `{"n":1e999999,"x":%d}`)
+			forms = append(forms, `{"text":"\u0000%d"}`, `{"text":"\ud800%d"}`, `{"n":1e999999,"x":%d}`, `{"n":1E-99999,"x":%d}`)
 		}
 		return forms[random.IntN(len(forms))]
 	}
@@ -496,7 +496,7 @@ func (m model) pageKey(page int, version *int, byVersion bool) (key any) {
 // read returns the parsed data, or nil if Postgres cannot parse it.
 func (e *modelEntry) read() any {
 	var v any
-	if strings.Contains(e.data, `\u0000`) || strings.Contains(e.data, `\ud800`) || strings.Contains(e.data, "1e999999") {
+	if strings.Contains(e.data, `\u0000`) || strings.Contains(e.data, `\ud800`) || strings.Contains(e.data, "1e999999") || strings.Contains(e.data, "1E-99999") {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(e.data), &v); err != nil {
@@ -648,6 +648,9 @@ func TestInsightsBounds(t *testing.T) {
 	a := s.Get(t, key, counts+"?interval=week")
 	if list, _ := s.List(t, key, counts+"?interval=week"); len(list) != 523 {
 		t.Errorf("%d weeks", len(list))
+	}
+	if in := s.Ingest(t, "events", servicetest.With(pageView(project, "en_1", 1, at(1)), "embeddable_version_number", math.MinInt64)); in.Rejected != 1 {
+		t.Errorf("the version that stands for none: %+v", in)
 	}
 	s.MustIngest(t, "events", pageView(project, "en_1", 1, at(1)))
 	if again := s.Do(t, servicetest.Request{Path: counts + "?interval=week", Key: key, Headers: map[string]string{"If-None-Match": a.Header.Get("Etag")}}); again.Status != 200 {

@@ -49,7 +49,7 @@ FROM answer
 -- name: answers careful
 WITH answer AS MATERIALIZED (
     SELECT data -> $2::text AS value, data IS NULL AS unreadable
-    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d
+    FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -131,7 +131,7 @@ FROM answer
 -- name: answers filtered careful
 WITH answer AS MATERIALIZED (
     SELECT data -> $8::text AS value, data IS NULL AS unreadable
-    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
+    FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
 ), frequent AS (
     SELECT value, count(1) AS entries
     FROM answer
@@ -1906,9 +1906,9 @@ SELECT 1, json_build_object(
 )::text
 
 -- name: keys careful
-WITH counted AS (
+WITH parsed AS MATERIALIZED (SELECT data FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d), counted AS (
     SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    FROM parsed, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
     WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
@@ -1919,7 +1919,7 @@ WITH counted AS (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d WHERE data IS NULL),
+    'entries', (SELECT count(1) FROM parsed), 'unreadable', (SELECT count(1) FROM parsed WHERE data IS NULL),
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
 
@@ -1942,9 +1942,9 @@ SELECT 1, json_build_object(
 )::text
 
 -- name: keys filtered careful
-WITH counted AS (
+WITH parsed AS MATERIALIZED (SELECT data FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), counted AS (
     SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
+    FROM parsed, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
     WHERE octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
@@ -1955,7 +1955,7 @@ WITH counted AS (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', (SELECT count(1) FROM (SELECT entry_json(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d WHERE data IS NULL),
+    'entries', (SELECT count(1) FROM parsed), 'unreadable', (SELECT count(1) FROM parsed WHERE data IS NULL),
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
 )::text
 
