@@ -62,6 +62,12 @@ func (r *Raw) Int(column int) int64 {
 	return n
 }
 
+// Bool returns a boolean column, or false if it is null.
+func (r *Raw) Bool(column int) bool {
+	v := r.values[column]
+	return v != nil && (v[0] == 1 || v[0] == 't') // in binary or text
+}
+
 // AppendInt appends an int8 column as a JSON number, or null if it is null.
 func (r *Raw) AppendInt(dst []byte, column int) []byte {
 	if r.Null(column) {

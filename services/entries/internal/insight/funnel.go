@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// ErrTooMany means that a funnel has more different times than the memory may hold.
-var ErrTooMany = errors.New("too many different times")
+// ErrTooMany means that funnels have more different times, pages and versions than the memory may hold.
+var ErrTooMany = errors.New("too many different times, pages and versions")
 
-// maxTimes is how many different times an answer may have. Each takes some 30 bytes.
-const maxTimes = 4_000_000
+// maxSize limits the size of funnels, some 30 bytes each: a time counts 1, a page or version 10.
+const maxSize = 1_000_000
 
 // NoVersion stands for views without a version. No version has this number.
 const NoVersion = math.MinInt64
@@ -26,7 +26,7 @@ type Funnel struct {
 	Pages         []*FunnelPage `json:"pages"`
 
 	pages map[int64]*FunnelPage
-	times times
+	times histogram
 }
 
 // FunnelPage is a page of a funnel.
@@ -42,14 +42,14 @@ type FunnelPage struct {
 	Version int64  `json:"-"`
 
 	stopped int // entries whose furthest page this is
-	times   times
+	times   histogram
 }
 
-// times has how often each time occurs, in tenths of a second.
-type times map[int64]int
+// histogram has how often each time occurs, in tenths of a second.
+type histogram map[int64]int
 
 // median returns the median in seconds, or nil without a time.
-func (t times) median() *float64 {
+func (t histogram) median() *float64 {
 	sum, passed := 0, 0
 	for _, n := range t {
 		sum += n
@@ -72,7 +72,7 @@ func (t times) median() *float64 {
 type Funnels struct {
 	byVersion bool
 	funnels   map[int64]*Funnel
-	times     int // different ones
+	size      int // see maxSize
 
 	all    *int // entries
 	wholes int  // entries with progress
@@ -91,34 +91,36 @@ func (f *Funnels) of(version int64) *Funnel {
 	}
 	one := f.funnels[version]
 	if one == nil {
-		one = &Funnel{pages: map[int64]*FunnelPage{}, times: times{}}
+		one = &Funnel{pages: map[int64]*FunnelPage{}, times: histogram{}}
 		if version != NoVersion {
 			one.Version = &version
 		}
 		f.funnels[version] = one
+		f.size += 10
 	}
 	return one
 }
 
-func (f *Funnel) page(index int64) *FunnelPage {
-	p := f.pages[index]
+func (f *Funnels) page(of *Funnel, index int64) *FunnelPage {
+	p := of.pages[index]
 	if p == nil {
-		p = &FunnelPage{Index: index, Version: NoVersion, times: times{}}
-		f.pages[index] = p
+		p = &FunnelPage{Index: index, Version: NoVersion, times: histogram{}}
+		of.pages[index] = p
+		f.size += 10
 	}
 	return p
 }
 
-func (f *Funnels) count(t times, time int64) {
+func (f *Funnels) count(t histogram, time int64) {
 	n := t[time]
 	t[time] = n + 1
 	if n == 0 {
-		f.times++
+		f.size++
 	}
 }
 
-// AddEntries adds entries: n with and without progress.
-func (f *Funnels) AddEntries(n int) { f.all = &n }
+// SetEntries sets how many entries there are, with and without progress.
+func (f *Funnels) SetEntries(n int) { f.all = &n }
 
 // Add adds the progress of an entry: that of the whole entry, or of a version. It returns ErrTooMany if the answer would take
 // too much memory.
@@ -145,14 +147,14 @@ func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 			one.Completed++
 			f.count(one.times, *r.CompletedAfter)
 		}
-		furthest := one.page(r.Furthest)
+		furthest := f.page(one, r.Furthest)
 		furthest.stopped++
 		if !r.Ended {
 			furthest.Dropped++
 		}
 	}
 	r.Cells.Each(func(c Cell) {
-		p := one.page(c.Page)
+		p := f.page(one, c.Page)
 		if counts && c.Time >= 0 {
 			f.count(p.times, c.Time)
 		}
@@ -160,13 +162,14 @@ func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 			p.Version, p.EntryID = version, string(entryID)
 		}
 	})
-	if f.times > maxTimes {
+	if f.size > maxSize {
 		return ErrTooMany
 	}
 	return nil
 }
 
-// Answer returns the funnels in the order of their versions. They lack the keys of their pages.
+// Answer returns the funnels in the order of their versions. They lack the keys of their pages. It is the last call: it gives
+// the memory of the times up.
 func (f *Funnels) Answer() []*Funnel {
 	list := []*Funnel{} // never null
 	if f.all != nil {
@@ -184,10 +187,12 @@ func (f *Funnels) Answer() []*Funnel {
 			p := one.pages[index]
 			p.Reached, p.MedianSeconds = reached, p.times.median()
 			reached -= p.stopped
+			p.times = nil
 			if p.EntryID != "" && len(one.Pages) < MaxPages {
 				one.Pages = append(one.Pages, p)
 			}
 		}
+		one.pages, one.times = nil, nil
 		list = append(list, one)
 	}
 	return list

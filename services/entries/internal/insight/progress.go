@@ -41,7 +41,8 @@ type Progress struct {
 type Cell struct{ Page, Time int64 }
 
 // Cells are pages in their order, at most [MaxPages] of them. Each takes a few bytes: a varint of the distance to the page
-// before, and one of the time plus 1 (package encoding/binary).
+// before, and one of the time plus 1 (package encoding/binary). From Postgres they must come as
+// binary bytea, not as its text.
 type Cells []byte
 
 // Each calls do for each page.

@@ -77,16 +77,37 @@ func (s *statement) versionOf(version int64) string {
 	return "(version = " + n + " OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = " + n + "))"
 }
 
-// query runs an insight in its turn among the large reads, and passes its rows to read, perhaps more than once. The statement
-// is planned for its arguments: the best plan for a day is not that for a year. Numbers, booleans and bytes come in their
-// binary form.
+// query runs an insight in its turn among the large reads, and passes its rows to read. If the database fails in the middle
+// of the rows, it passes all rows of the primary to read. The statement is planned for its arguments: the best plan for a day
+// is not that for a year. Numbers, booleans and bytes come in their binary form.
 func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var seen pgdb.WatchedRows
+	var readErr error
+	run := func(pool pgdb.Querier) error {
+		return pool.Query(ctx, func(r pgx.Rows) error {
+			seen.Rows = r
+			if readErr = read(&seen); errors.Is(readErr, insight.ErrTooMany) {
+				cancel() // instead of reading the rest
+			}
+			return readErr
+		}, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
+	}
 	err := pagelist.Limited(ctx, func() error {
-		return s.pool.Query(ctx, read, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
+		err := run(s.pool)
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if seen.Seen && pagelist.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) && (!ok || pg.Code != "57014") {
+			err = run(s.primary)
+		}
+		return err
 	})
+	if errors.Is(readErr, insight.ErrTooMany) {
+		err = readErr
+	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case ok && pg.Code == "57014", errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
+	case ok && pg.Code == "57014", errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
 		return apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
 			After(tooLarge).Because(err)
 	case ok && pg.Code == "22023": // invalid_parameter_value
@@ -154,6 +175,10 @@ func countsOf(q insight.CountsQuestion) statement {
           FROM entries
           WHERE `+s.selected(q.Filter)
 	}
+	notEmpty := "f.entries > 0"
+	if q.By == insight.ByNone {
+		notEmpty += " OR f.start < f.finish"
+	}
 	const sums = `sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed`
 	sql := `WITH day AS (
     SELECT day, ` + split + `, ` + sums + `, sum(whole) AS whole
@@ -197,7 +222,7 @@ SELECT count(1), coalesce(json_agg(json_build_object(
        ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
 FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
       FROM (SELECT ` + utc("local") + ` AS start, ` + utc("following") + ` AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0` + map[bool]string{true: " OR f.start < f.finish"}[q.By == insight.ByNone] + `
+      WHERE ` + notEmpty + `
       LIMIT ` + strconv.Itoa(insight.MaxCounts+1) + `) c`
 	return s
 }
@@ -242,17 +267,44 @@ CROSS JOIN LATERAL (
 // Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the versions and pages. If they are
 // more than an answer may have, there is no body.
 func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error) {
-	var funnels *insight.Funnels
-	err = s.query(ctx, funnelOf(q), func(rows pgx.Rows) error {
-		funnels = insight.NewFunnels(q.ByVersion)
-		row := pgdb.NewRaw(rows)
-		for rows.Next() {
-			row.Next(rows)
+	for range 3 {
+		answer, err := s.funnels(ctx, q)
+		var pages []*insight.FunnelPage
+		for _, f := range answer {
+			pages = append(pages, f.Pages...)
+		}
+		rows = len(answer) + len(pages)
+		if rows > insight.MaxFunnelRows { // even if the memory did not suffice for the rest
+			return rows, nil, nil
+		}
+		named := false
+		if err == nil {
+			named, err = s.namePages(ctx, q.ProjectID, pages)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if named {
+			body, err = json.Marshal(answer)
+			return rows, append(body, '\n'), err
+		}
+	}
+	return 0, nil, apierr.NotAvailable(errors.New("entries were removed again and again while their funnel was read"))
+}
+
+// funnels returns funnels without the keys of their pages. With an error, they are of the rows before it.
+func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
+	err = s.query(ctx, funnelOf(q), func(r pgx.Rows) error {
+		funnels := insight.NewFunnels(q.ByVersion)
+		row := pgdb.NewRaw(r)
+		var tooMany error
+		for tooMany == nil && r.Next() {
+			row.Next(r)
 			if row.Null(0) {
-				funnels.AddEntries(int(row.Int(1)))
+				funnels.SetEntries(int(row.Int(1)))
 				continue
 			}
-			p := insight.Progress{Several: row.Text(2)[0] == 1, Furthest: row.Int(4), Ended: row.Text(5)[0] == 1, Cells: row.Text(7)}
+			p := insight.Progress{Several: row.Bool(2), Furthest: row.Int(4), Ended: row.Bool(5), Cells: row.Text(7)}
 			version, completed := row.Int(3), row.Int(6)
 			if !row.Null(3) {
 				p.Version = &version
@@ -260,40 +312,31 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 			if !row.Null(6) {
 				p.CompletedAfter = &completed
 			}
-			if err := funnels.Add(row.Text(0), row.Int(1) == 0, p); err != nil {
-				return err
-			}
+			tooMany = funnels.Add(row.Text(0), row.Int(1) == 0, p)
 		}
-		return nil
+		answer = funnels.Answer()
+		return tooMany
 	})
-	if err != nil {
-		return 0, nil, err
-	}
-	answer := funnels.Answer()
-	var pages []*insight.FunnelPage
-	for _, f := range answer {
-		pages = append(pages, f.Pages...)
-	}
-	rows = len(answer) + len(pages)
-	if rows > insight.MaxFunnelRows {
-		return rows, nil, nil
-	}
+	return answer, err
+}
+
+// namePages sets the keys of pages. It reports whether all were found: a removal may have come since the pages were read.
+func (s *Store) namePages(ctx context.Context, projectID string, pages []*insight.FunnelPage) (all bool, err error) {
+	found := 0
 	err = s.query(ctx, statement{pageKeys, []any{
-		q.ProjectID,
+		projectID,
 		pginsert.Column(pages, func(p **insight.FunnelPage) string { return (*p).EntryID }),
 		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Version }),
 		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Index }),
-	}}, func(rows pgx.Rows) error {
-		var page int
-		var key string
-		_, err := pgx.ForEachRow(rows, []any{&page, &key}, func() error { pages[page-1].Key = key; return nil })
-		return err
+	}}, func(r pgx.Rows) error {
+		row := pgdb.NewRaw(r)
+		for found = 0; r.Next(); found++ {
+			row.Next(r)
+			pages[row.Int(0)-1].Key = string(row.Text(1))
+		}
+		return nil
 	})
-	if err != nil {
-		return 0, nil, err
-	}
-	body, err = json.Marshal(answer)
-	return rows, append(body, '\n'), err
+	return found == len(pages), err
 }
 
 // dataOf returns the query of the parsed entry_data of each entry. Postgres parses it once, and in parallel. A single text
