@@ -469,6 +469,19 @@ func TestFilesHaveTheWholeProject(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	l.check(t)
+	// A repair by a key that may not read a lost list leaves it to the next sync with one that may.
+	if err := os.Remove(filepath.Join(l.path, m.Embeddables[0].Path)); err != nil {
+		t.Fatal(err)
+	}
+	l.client = l.with(t, auth.EntriesRead)
+	if _, left := verify(t, l.source, files.Folder(l.path, files.Options{Source: l.is(), Columns: columns.Choice{All: true}, Repair: true}), true); left != 0 {
+		t.Errorf("%d are left", left)
+	}
+	l.client = all
+	l.mustSync(t)
+	if diff := cmp.Diff(want[0], l.rowsOf(t, l.manifest(t).Embeddables[0].Path, 2)); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
 }
 
 // Each embeddable has files with columns of its own. A value that does not fit its column stays in entry_data.

@@ -22,7 +22,8 @@ type Options struct {
 	Moved bool
 	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
-	// Repair accepts a copy with damaged and missing files. [Destination.Mend] writes their rows again.
+	// Repair accepts a copy with damaged and missing files. [Destination.Mend] writes their rows again; a list of
+	// records that the key may not read is left to the next sync.
 	Repair bool
 	// Note, if set, is called with each text for the user, once.
 	Note func(text string)

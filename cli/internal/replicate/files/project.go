@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -76,9 +77,19 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.
 		}))
 }
 
-// whole replaces the only file of a kind, if its records are known.
+// whole replaces the only file of a kind, if its records are known. Else a repair drops a damaged one, so that a sync whose key
+// may read them makes it.
 func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind string, known bool, records iter.Seq2[T, error], row func(T) R) error {
+	if !known && !d.Repair {
+		return nil
+	}
 	if !known {
+		for _, f := range *files {
+			if err := eachRows(ctx, d, f, func([]R) error { return nil }); !errors.Is(err, errDamaged) {
+				return err
+			}
+			*files = []file{}
+		}
 		return nil
 	}
 	var b bytes.Buffer
