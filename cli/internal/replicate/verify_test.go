@@ -297,8 +297,11 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 		check(nil)
 		l.check(t)
 	}
+	l.fill(t, 40, 1)
+	sync() // a second file of events
 	for _, lose := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 100) }} {
-		lost, embeddables := slices.MaxFunc(l.manifest(t).Events, func(a, b file) int { return a.Rows - b.Rows }), l.manifest(t).Embeddables[0]
+		was := l.manifest(t)
+		lost, embeddables := slices.MaxFunc(was.Events, func(a, b file) int { return a.Rows - b.Rows }), was.Embeddables[0]
 		if err := errors.Join(lose(filepath.Join(l.path, lost.Path)), lose(filepath.Join(l.path, embeddables.Path))); err != nil {
 			t.Fatal(err)
 		}
@@ -319,6 +322,9 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 		}
 		l.check(t)
 		l.rowsOf(t, l.manifest(t).Embeddables[0].Path, 1)
+		if now := l.manifest(t).Events; len(now) < 2 || len(now) != len(was.Events) || now[slices.Index(was.Events, lost)].Rows == 0 {
+			t.Errorf("the rows of %+v are in other files: %+v, before %+v", lost, now, was.Events)
+		}
 	}
 	// A removal that never was hides rows.
 	l.edit(t, l.manifest(t).Removals[0].Path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {

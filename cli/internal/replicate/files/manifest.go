@@ -79,6 +79,8 @@ type file struct {
 	// FirstSeq and LastSeq are the numbers of the first and the last row; 0 without rows.
 	FirstSeq int64 `json:"first_seq"`
 	LastSeq  int64 `json:"last_seq"`
+	// until is the LastSeq that the file had before a repair: rows up to it belong into the file.
+	until int64
 }
 
 // load reads and checks the manifest, or makes one for an empty storage.

@@ -112,14 +112,14 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 	has := func(t client.ChangeType, id string) bool { return m.Keys[replicate.Key{Type: t, ID: id}] != "" }
 	for i := range next.Entries {
 		e := &next.Entries[i]
-		if e.Files, err = mended(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], func(r entryRow) bool { return has(client.EntryChanged, r.EntryID) }, nil); err != nil {
+		if e.Files, err = cut(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], func(r entryRow) bool { return has(client.EntryChanged, r.EntryID) }); err != nil {
 			return err
 		}
 	}
-	if next.Events, err = mended(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return has(client.EventAdded, r.EventKey) }, nil); err != nil {
+	if next.Events, err = cut(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return has(client.EventAdded, r.EventKey) }); err != nil {
 		return err
 	}
-	if next.Removals, err = mended(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return has(client.EntryRemoved, r.EntryID) }, nil); err != nil {
+	if next.Removals, err = cut(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return has(client.EntryRemoved, r.EntryID) }); err != nil {
 		return err
 	}
 	for changes, err := range m.Put {
@@ -128,11 +128,11 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 		}
 		rows := rowsOf(changes)
 		for _, e := range d.observe(&next, rows) {
-			if e.Files, err = mended(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], nil, rows.entries[e.EmbeddableID]); err != nil {
+			if e.Files, err = fill(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], rows.entries[e.EmbeddableID]); err != nil {
 				return err
 			}
 		}
-		if next.Events, err = mended(ctx, d, "events", next.Events, nil, nil, rows.events); err != nil {
+		if next.Events, err = fill(ctx, d, "events", next.Events, nil, rows.events); err != nil {
 			return err
 		}
 	}
@@ -143,45 +143,63 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 	return d.exchange(ctx, next)
 }
 
-// mended returns files without the rows to remove, and with others, in the order of their numbers. A damaged file keeps the
-// rows that can be read. If remove is nil, only files that get rows are read.
-func mended[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, remove func(T) bool, rows []T) ([]file, error) {
-	if len(files) == 0 && len(rows) > 0 {
-		return add(ctx, d, kind, files, rows, set, nil, false)
-	}
+// cut returns files without the rows that remove selects. A damaged file keeps the rows that can be read.
+func cut[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, remove func(T) bool) ([]file, error) {
 	files = slices.Clone(files)
 	for i, f := range files {
-		n := 0 // rows that belong into f
-		for n < len(rows) && (i == len(files)-1 || rows[n].key().Seq <= f.LastSeq) {
-			n++
-		}
-		if remove == nil && n == 0 {
-			continue
-		}
-		all, changed := slices.Clone(rows[:n]), n > 0
-		rows = rows[n:]
-		err := eachRows(ctx, d, f, func(some []T) error {
-			for _, r := range some {
-				if remove != nil && remove(r) {
-					changed = true
-				} else {
-					all = append(all, r)
-				}
-			}
+		var left []T
+		changed := false
+		err := eachRows(ctx, d, f, func(rows []T) error {
+			some := slices.DeleteFunc(rows, remove)
+			left, changed = append(left, some...), changed || len(some) < len(rows)
 			return nil
 		})
-		if errors.Is(err, errDamaged) {
-			changed, err = true, nil
-		}
-		if err == nil && changed {
-			slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(a.key().Seq, b.key().Seq) })
-			files[i], err = write(ctx, d, kind, nil, all, set, nil)
+		if errors.Is(err, errDamaged) || err == nil && changed {
+			files[i], err = rewrite(ctx, d, kind, f, left, set)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
+}
+
+// fill returns files with rows, which are in the order of their numbers. Those after the last file go where a batch would.
+func fill[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, rows []T) ([]file, error) {
+	files = slices.Clone(files)
+	for i, f := range files {
+		n := 0 // rows that belong into f
+		for n < len(rows) && rows[n].key().Seq <= max(f.LastSeq, f.until) {
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+		all := slices.Clone(rows[:n])
+		rows = rows[n:]
+		err := eachRows(ctx, d, f, func(some []T) error {
+			all = append(all, some...)
+			return nil
+		})
+		if err == nil {
+			files[i], err = rewrite(ctx, d, kind, f, all, set)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(rows) == 0 {
+		return files, nil
+	}
+	return add(ctx, d, kind, files, rows, set, nil, false)
+}
+
+// rewrite writes rows, in the order of their numbers, in place of those of f.
+func rewrite[T row](ctx context.Context, d *Destination, kind string, f file, rows []T, set *columns.Set) (file, error) {
+	slices.SortStableFunc(rows, func(a, b T) int { return cmp.Compare(a.key().Seq, b.key().Seq) })
+	made, err := write(ctx, d, kind, nil, rows, set, nil)
+	made.until = max(f.LastSeq, f.until)
+	return made, err
 }
 
 // SetVerified stores the result in a file next to the manifest.
