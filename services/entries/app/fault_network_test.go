@@ -43,18 +43,23 @@ func export(t *testing.T, s *servicetest.Service, key, path string) *http.Respon
 }
 
 // TestListCutAtTheDatabase resets the connection to the database in the middle of a chunk. The list continues after its
-// last record on another connection, and is complete.
+// last record on another connection, and is complete. A funnel starts over.
 func TestListCutAtTheDatabase(t *testing.T) {
 	f := startBreakable(t, nil)
+	f.Exec(t, `INSERT INTO progress (project_id, entry_id, part, several, embeddable_id, created_at, updated_at, furthest, ended, cells, first_view, latest_view)
+		SELECT project_id, entry_id, 0, false, embeddable_id, created_at, updated_at, 1, false, '\x0200', 0, 0 FROM entries`)
 	cuts := 0
 	for _, path := range []string{
 		"/projects/pr_1/entries?limit=4000&direction=ASC",
 		"/projects/pr_1/entries?limit=4000&sort=created_at",
 		"/projects/pr_1/entries-page-views?limit=4000",
+		"/projects/pr_1/entries-funnel?embeddable_id=emb_1",
 	} {
 		whole := f.Get(t, f.key, path)
 		for _, after := range []int64{150_000, 300_000, 450_000} {
-			if after > int64(len(whole.Body))/2 {
+			if strings.Contains(path, "funnel") {
+				after /= 10
+			} else if after > int64(len(whole.Body))/2 {
 				break
 			}
 			f.postgres.CutAfter(after)
