@@ -144,6 +144,19 @@ func TestStandardInputAndDryRun(t *testing.T) {
 	if r.code != 0 || r.out != want || len(a.taken()) != 1 || !strings.Contains(r.err, `cells are separated by ";"`) {
 		t.Error(r, a.taken())
 	}
+
+	// Nothing is sent if a later file is refused.
+	folder := t.TempDir()
+	table, records := filepath.Join(folder, "a.csv"), filepath.Join(folder, "b.ndjson")
+	for file, content := range map[string]string{table: "entry_id,n\nc,1\n", records: `{"entry_id":"d"}`} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = lectern(t, "", a.environ(), "import", "entries", table, records, "--set", "group_id=g", "--set", "contact_id=c", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
+	if r.code != exitUsage || len(a.taken()) != 1 || !strings.Contains(r.err, "b.ndjson: the file is NDJSON") {
+		t.Error(r, a.taken())
+	}
 }
 
 func TestWaitsAsTold(t *testing.T) {

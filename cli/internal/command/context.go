@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/tidwall/gjson"
 
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 )
@@ -136,6 +138,10 @@ func (c *commands) BeforeResolve(ctx *kong.Context, s *Session) error {
 func (s *Session) chosen(flags map[string]string, variables environment) (map[string]string, error) {
 	all, err := s.contexts()
 	address, name := variables.get("LECTERN_URL"), variables.get("LECTERN_CONTEXT")
+	if path := flags["config"]; path != "" { // see messageFlags, which reports its faults
+		config, _ := os.ReadFile(path)
+		address = cmp.Or(gjson.GetBytes(config, "url").String(), address)
+	}
 	origin := "LECTERN_CONTEXT"
 	if flags["context"] != "" {
 		origin = "--context"

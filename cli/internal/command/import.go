@@ -224,7 +224,7 @@ func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 			return nil, 0, usagef("%s is compressed: zcat %s | lectern import … -", name, name)
 		}
 		total += info.Size()
-		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Again: info.Mode().IsRegular()})
 	}
 	if stdin > 0 {
 		total = -1

@@ -106,7 +106,11 @@ func TestLogin(t *testing.T) {
 	// The environment wins, and a context's key goes to no other URL.
 	ok(m.run(t, "", "", map[string]string{"LECTERN_URL": other, "LECTERN_PROJECT_ID": "pr_2", "LECTERN_API_KEY": "rk_2"}, "whoami"), `"projectId":"pr_2"`)
 	*foreign = nil
-	for _, args := range [][]string{{"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
+	config := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(config, []byte(`{"url":"`+other+`","project_id":"pr_1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"singer", "--config", config}, {"airbyte", "read", "--config", config}, {"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
 		if r := m.run(t, "", "", nil, args...); r.code == exitOK {
 			t.Errorf("%+v", r)
 		}

@@ -69,7 +69,7 @@ func (f *airbyteCommand) Run(s *Session, c *commands) error {
 	case "spec":
 		return out.Encode(airbyte.Spec())
 	case "check":
-		reader, _, _, err := f.open(s)
+		reader, _, _, err := f.open(s, interactive())
 		if err == nil {
 			_, err = reader.ChangesPage(s.Context, f.Project, client.ChangeQuery{After: "now"})
 		}
@@ -82,7 +82,7 @@ func (f *airbyteCommand) Run(s *Session, c *commands) error {
 
 // read prints all records after the state.
 func (f *messageFlags) read(s *Session, c *commands, format messages.Format) error {
-	reader, catalog, state, err := f.open(s)
+	reader, catalog, state, err := f.open(s, patient(11))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (f *messageFlags) read(s *Session, c *commands, format messages.Format) err
 }
 
 // open reads the files that are named. It returns a client by the configuration.
-func (f *messageFlags) open(s *Session) (reader *client.Client, catalog, state gjson.Result, err error) {
+func (f *messageFlags) open(s *Session, retry client.Retry) (reader *client.Client, catalog, state gjson.Result, err error) {
 	var config gjson.Result
 	for _, file := range []struct {
 		flag, path string
@@ -124,6 +124,6 @@ func (f *messageFlags) open(s *Session) (reader *client.Client, catalog, state g
 	if f.Project == "" {
 		return nil, catalog, state, usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")
 	}
-	reader, err = f.client(patient(11), s.Err)
+	reader, err = f.client(retry, s.Err)
 	return reader, catalog, state, err
 }

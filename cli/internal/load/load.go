@@ -25,6 +25,8 @@ const (
 type Input struct {
 	Name string
 	Open func() (io.ReadCloser, error)
+	// Again says that Open can be called again. Run opens all such files before it sends any, to refuse them.
+	Again bool
 }
 
 // Options configure a run.
@@ -127,6 +129,22 @@ func (l *loader) begin() error {
 				return fmt.Errorf("%s is of another import (other files, target or columns): repeat that one, start over with --restart, or name another with --state", l.State)
 			}
 			l.state = found
+		}
+	}
+	first := *l.Options
+	first.Guessed = nil
+	for _, in := range l.Inputs {
+		if !in.Again {
+			continue
+		}
+		f, err := in.Open()
+		if err != nil {
+			return err
+		}
+		_, err = open(f, in.Name, &first, csvrow.Dialect{})
+		_ = f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", in.Name, err)
 		}
 	}
 	if l.Rejects == "" {

@@ -89,7 +89,7 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 	}
 	if format == NDJSON {
 		if len(o.CSVFlags) > 0 {
-			return nil, fmt.Errorf("%w: %s; allowed: to leave them out, or --format csv", ErrCSVFlags, strings.Join(o.CSVFlags, ", "))
+			return nil, fmt.Errorf("%w: %s; allowed: to leave them out, to import NDJSON and CSV separately, or --format csv", ErrCSVFlags, strings.Join(o.CSVFlags, ", "))
 		}
 		return &lineSource{account: a, in: buffered, line: 1}, nil
 	}

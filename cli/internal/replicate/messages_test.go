@@ -36,7 +36,12 @@ type protocol struct {
 var protocols = map[string]protocol{
 	"Singer": {messages.Singer{}, "streams", "tap_stream_id", "key_properties", "schema", "stream", "record", "value", "_sdc_deleted_at",
 		func(catalog []any, stream row, selected bool) []any {
-			stream["metadata"].([]any)[0].(row)["metadata"].(row)["selected"] = selected
+			m := stream["metadata"].([]any)[0].(row)["metadata"].(row)
+			m["selected"], m["selected-by-default"] = selected, !selected
+			if len(catalog)%2 == 0 {
+				delete(m, "selected")
+				m["selected-by-default"] = selected
+			}
 			return append(catalog, stream)
 		}},
 	"Airbyte": {messages.Airbyte{}, "catalog.streams", "name", "source_defined_primary_key.#.0", "json_schema", "record.stream", "record.data", "state", "_ab_cdc_deleted_at",

@@ -20,7 +20,12 @@ func (f Singer) Catalog() any {
 
 func (Singer) selected(catalog gjson.Result) (names []string) {
 	for _, s := range catalog.Get("streams").Array() {
-		if s.Get("metadata.#(breadcrumb.#==0).metadata.selected").Type != gjson.False {
+		m := s.Get("metadata.#(breadcrumb.#==0).metadata")
+		on := m.Get("selected-by-default").Bool() || s.Get("schema.selected").Bool()
+		if selected := m.Get("selected"); selected.IsBool() {
+			on = selected.Bool()
+		}
+		if on {
 			names = append(names, s.Get("tap_stream_id").String())
 		}
 	}
