@@ -36,7 +36,14 @@ export function usePeriod(): { period: Period; inputs: readonly unknown[] } {
 
 /** samePeriod returns the filters of an address that opens another page with the period of this one. */
 export function samePeriod(): Record<string, string> {
-  return Object.fromEntries(["from", "to", "days"].map((name) => [name, here.value.query.get(name) ?? ""]));
+  const { query } = here.value;
+  const { from, to } = periodIn(query);
+  return { from, to, days: query.get("days") ?? "" };
+}
+
+/** entriesPeriod is samePeriod with the days of a span, because the list of entries has no named periods. */
+export function entriesPeriod(span: Span | undefined): Record<string, string> {
+  return { ...samePeriod(), ...(span?.from !== undefined && { from: isoDay(span.from) }), ...(span?.until !== undefined && { to: isoDay(span.until - 1) }) };
 }
 
 /** Span is a period on the clock: the first moment of it, and the first moment after it. */
@@ -90,7 +97,9 @@ export function before({ from, until, days }: Span): Pick<Span, "from" | "until"
   if (from === undefined || until === undefined) return undefined;
   const earlier = startOfDay(isoDay(from), -days);
   const now = Date.now();
-  return { from: earlier, until: until > now ? Math.min(from, earlier + Math.max(0, now - from)) : from };
+  // By the time of day, because clocks may change in between.
+  const today = isoDay(now);
+  return { from: earlier, until: until > now ? Math.min(from, Math.max(earlier, startOfDay(today, -days) + now - startOfDay(today))) : from };
 }
 
 /** counts reads how many entries were created in each interval. Days begin in the chosen zone. */

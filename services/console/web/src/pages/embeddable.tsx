@@ -2,6 +2,7 @@ import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
 import { collect, useLoad } from "../api.ts";
 import { compare, definitionLines, type Hunk } from "../compare.ts";
+import { spanOf, usePeriod } from "../insights.ts";
 import { filter, here } from "../router.ts";
 import { count, counted } from "../time.ts";
 import { CopyButton, PageHead, Tabs, Text, Time } from "../ui/parts.tsx";
@@ -16,6 +17,8 @@ const step = 50;
 /** EmbeddablePage shows the versions of an embeddable, one definition, or the difference of any two. */
 export function EmbeddablePage({ project, id }: { project: string; id: string }) {
   const [most, setMost] = useState(step);
+  const { period, inputs } = usePeriod();
+  const span = useLoad(({ client, signal }) => spanOf(client, project, period, id, signal), [project, id, ...inputs]);
   const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), [project, id]);
   const versions = useLoad(
     async ({ client, signal }) => {
@@ -27,7 +30,7 @@ export function EmbeddablePage({ project, id }: { project: string; id: string })
   return (
     <>
       <PageHead title={load.value?.title || id} lead={<>The saved versions of <code class="wrap">{id}</code>, and what changed between two.</>} />
-      <Tabs project={project} id={id} current="embeddables" />
+      <Tabs project={project} id={id} current="embeddables" span={span.value ?? undefined} />
       <Loaded load={load} what="the embeddable" rows={4}>
         {(embeddable) => (
           <Loaded load={versions} what="the versions" rows={4}>

@@ -42,7 +42,7 @@ export function Embeddables({ project }: { project: string }) {
           ) : (
             <div class="card" data-stale={stale || undefined}>
               {value && <p class="muted small">{spanText(value.span)}</p>}
-              <EmbeddableTable project={project} embeddables={list} counts={value?.figures} trend={value?.trend} />
+              <EmbeddableTable project={project} embeddables={list} counts={value?.figures} span={value?.span} trend={value?.trend} />
             </div>
           )
         }

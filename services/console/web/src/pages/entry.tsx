@@ -42,8 +42,8 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
   );
 }
 
-/** How many entries of the same time are passed over at most, to find the one after this. */
-const mostEqual = 10_000;
+/** How many entries of the same time are passed over at most, to find the one after this. Beyond, there is no link. */
+const mostEqual = 200;
 
 /** Neighbours are links to the entries of the same embeddable that were created before and after this one. */
 function Neighbours({ project, entry }: { project: string; entry: Entry }) {

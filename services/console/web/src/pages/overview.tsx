@@ -60,7 +60,7 @@ export function Overview({ project }: { project: string }) {
               <Chart project={project} embeddable={embeddable} {...value} />
               <section class="card" aria-labelledby="flows">
                 <h2 id="flows">Embeddables</h2>
-                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} before={value.past} most={shown} />
+                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} span={value.span} before={value.past} most={shown} />
               </section>
             </>
           )

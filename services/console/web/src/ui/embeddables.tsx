@@ -1,7 +1,7 @@
 // The embeddables of a project with their figures, as several pages show them.
 import type { Embeddable, EntryCount } from "@lectern/client";
 import { type Load, nameOf } from "../api.ts";
-import { samePeriod } from "../insights.ts";
+import { entriesPeriod, samePeriod, type Span } from "../insights.ts";
 import { address } from "../router.ts";
 import { count, percent } from "../time.ts";
 import { Trend } from "./bars.tsx";
@@ -33,6 +33,7 @@ interface Props {
   embeddables: readonly Embeddable[];
   /** The figures of one period. Without them, the table has none. */
   counts: readonly EntryCount[] | undefined;
+  span?: Span | undefined;
   before?: readonly EntryCount[] | undefined;
   /** The figures of intervals in a row, the oldest first. */
   trend?: readonly EntryCount[] | undefined;
@@ -41,7 +42,7 @@ interface Props {
 }
 
 /** EmbeddableTable lists embeddables, those with most entries first. Its links show the same period. */
-export function EmbeddableTable({ project, embeddables, counts, before, trend, most = Infinity }: Props) {
+export function EmbeddableTable({ project, embeddables, counts, span, before, trend, most = Infinity }: Props) {
   const of = (list: readonly EntryCount[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
   const rows = embeddables.map((e) => ({ e, now: of(counts, e.embeddable_id), old: of(before, e.embeddable_id) }));
   if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
@@ -79,7 +80,7 @@ export function EmbeddableTable({ project, embeddables, counts, before, trend, m
                 <td class="links">
                   <a href={address(project, "answers", e.embeddable_id, period)}>Answers</a>{" "}
                   <a href={address(project, "embeddables", e.embeddable_id, period)}>Versions</a>{" "}
-                  <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
+                  <a href={address(project, "entries", "", { embeddable: e.embeddable_id, ...entriesPeriod(span) })}>Entries</a>
                 </td>
               </tr>
             );

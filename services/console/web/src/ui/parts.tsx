@@ -3,9 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entry, FunnelPage } from "@lectern/client";
 import { titleOf } from "../answers.ts";
-import { samePeriod, type Span } from "../insights.ts";
+import { entriesPeriod, samePeriod, type Span } from "../insights.ts";
 import { address, type Page } from "../router.ts";
-import { dateTime, exactTime, isoDay, percent } from "../time.ts";
+import { dateTime, exactTime, percent } from "../time.ts";
 
 /** How much of a text is drawn, in characters. */
 const longestText = 1000;
@@ -94,14 +94,13 @@ export function Change({ now, old, points = false }: { now: number; old: number;
 /** Tabs leads to the pages of an embeddable, for the same period. The list of entries gets the days of span. */
 export function Tabs({ project, id, current, span }: { project: string; id: string; current: Page; span?: Span | undefined }) {
   const period = samePeriod();
-  const days = { ...(span?.from !== undefined && { from: isoDay(span.from) }), ...(span?.until !== undefined && { to: isoDay(span.until - 1) }) };
   const tab = (page: Page, name: string, key: string, to: string) => <a aria-current={page === current ? "page" : undefined} aria-keyshortcuts={key} href={to}>{name}</a>;
   return (
     <nav class="tabs" aria-label="Embeddable">
       {tab("funnel", "Funnel", "f", address(project, "funnel", id, period))}
       {tab("answers", "Answers", "a", address(project, "answers", id, period))}
       {tab("embeddables", "Versions", "v", address(project, "embeddables", id, period))}
-      {tab("entries", "Entries", "e", address(project, "entries", "", { embeddable: id, ...period, ...days }))}
+      {tab("entries", "Entries", "e", address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) }))}
     </nav>
   );
 }

@@ -31,7 +31,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
         dialog.value = "search";
         return;
       }
-      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target) || dialog.peek() !== "") return;
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target) || document.querySelector("dialog[open]")) return;
       const to = wasG ? keys[event.key] : undefined;
       const control = document.querySelector<HTMLElement>(`main [aria-keyshortcuts="${CSS.escape(event.key)}"]`);
       if (to) go(address(project, to));
