@@ -72,6 +72,9 @@ func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client
 	return list, reader, nil
 }
 
+// errNotPassed says that a copy works and is behind.
+var errNotPassed = errors.New("its sync has not come to the removal yet")
+
 // wait prints the receipt of a removal once all copies have passed it.
 func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, copies []awaited, reader *client.Client) error {
 	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
@@ -81,6 +84,8 @@ func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, cop
 	}
 	for _, one := range copies {
 		say := replicate.Once(func(text string) { c.note(s, "Removed. Waiting for the %s%s", one.name, text) })
+		var last error      // before the time-out, which hides it
+		var fault time.Time // when the last fault was said: the text of each has another request id
 		for {
 			status, err := one.passed(ctx, reader, &r)
 			if err == nil {
@@ -94,10 +99,18 @@ func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, cop
 			if s.Context.Err() != nil {
 				return s.Context.Err()
 			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", e.Timeout, one.name, err)
+			if last == nil || ctx.Err() == nil {
+				last = err
 			}
-			say(": " + oneLine(err))
+			if ctx.Err() != nil {
+				return fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", e.Timeout, one.name, last)
+			}
+			if errors.Is(err, errNotPassed) {
+				say(": " + oneLine(err))
+			} else if now := s.Now(); now.Sub(fault) >= noteEvery {
+				fault = now
+				say(": " + oneLine(err))
+			}
 			select { // a fault may pass
 			case <-time.After(time.Second):
 			case <-ctx.Done():
@@ -123,7 +136,7 @@ func (a awaited) passed(ctx context.Context, reader *client.Client, r *receipt) 
 	// Numbers have gaps, so the feed says what comes after the copy's position.
 	next, err := reader.ChangesPage(ctx, r.ProjectID, client.ChangeQuery{Cursor: status.Position.Cursor, PageSize: 1})
 	if err == nil && (len(next.Changes) == 0 && !next.Current || len(next.Changes) > 0 && next.Changes[0].Seq <= r.Seq) {
-		err = errors.New("its sync has not come to the removal yet")
+		err = errNotPassed
 	}
 	return status, err
 }
