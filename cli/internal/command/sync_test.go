@@ -83,7 +83,7 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": missing:1; to mend it") {
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
 		t.Errorf("%+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,9 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -34,7 +36,11 @@ func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to de
 		c.note(s, "The %s equals its source.", to)
 		return nil
 	}
-	counts := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(found.Counts), "map["), "]") // such as missing:2 stale:1
+	var list []string // such as 2 missing, 1 stale
+	for _, fault := range slices.Sorted(maps.Keys(found.Counts)) {
+		list = append(list, fmt.Sprintf("%d %s", found.Counts[fault], fault))
+	}
+	counts := strings.Join(list, ", ")
 	if found.Left > 0 {
 		return fmt.Errorf("the %s differs from its source: %s; to mend it, stop other syncs and add --repair", to, counts)
 	}
