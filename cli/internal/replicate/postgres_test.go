@@ -379,12 +379,18 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 	if err := reader.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "no primary keys") }) {
-		t.Errorf("notes: %q", notes)
+	const keys = `SELECT string_agg(conname, ' ') FROM pg_constraint WHERE contype = 'p' AND conrelid IN ('"Copy of shop".entries'::regclass, '"Copy of shop".events'::regclass)`
+	if got := w.value(t, keys); got != "events_pkey" || !slices.ContainsFunc(notes, func(n string) bool {
+		return strings.Contains(n, "entries, so it has a unique index and no primary key.")
+	}) {
+		t.Errorf("the keys are %s, notes: %q", got, notes)
 	}
 	w.MustIngest(t, "entries", entry("en_1", 900, `{"again":true}`))
 	w.mustSync(t, w.options())
 	w.check(t)
+	if got := w.value(t, keys); got != "events_pkey entries_pkey" && got != "entries_pkey events_pkey" {
+		t.Errorf("the next run makes the keys %s", got)
+	}
 }
 
 func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {

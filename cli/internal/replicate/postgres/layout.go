@@ -208,7 +208,7 @@ var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.
 type statements struct {
-	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes, makeKeys string
+	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
 }
 
 func newStatements(schema string) statements {
@@ -277,9 +277,6 @@ CREATE INDEX entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
 CREATE INDEX entries_by_seq ON ` + in("entries") + ` (seq);
 CREATE UNIQUE INDEX entries_pkey ON ` + in("entries") + ` (entry_id);
 CREATE UNIQUE INDEX events_pkey ON ` + in("events") + ` (event_key)`,
-		makeKeys: noWait + `;
-ALTER TABLE ` + in("entries") + ` ADD PRIMARY KEY USING INDEX entries_pkey;
-ALTER TABLE ` + in("events") + ` ADD PRIMARY KEY USING INDEX events_pkey`,
 	}
 }
 

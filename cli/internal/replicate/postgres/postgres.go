@@ -165,7 +165,10 @@ func (d *Destination) ensure(ctx context.Context) error {
 				return err
 			}
 		}
-		return d.loadViews(ctx, tx)
+		if err := d.loadViews(ctx, tx); err != nil {
+			return err
+		}
+		return d.makeKeys(ctx, tx)
 	})
 }
 
@@ -285,15 +288,29 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	return nil
 }
 
-// makeKeys makes primary keys of the unique indexes, unless a query holds a table.
+// keyless lists the tables that have the unique index of their primary key, and no primary key.
+const keyless = `
+SELECT t FROM unnest(ARRAY['entries', 'events']) AS t
+WHERE to_regclass(format('%I.%I', $1::text, t || '_pkey')) IS NOT NULL
+  AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(format('%I.%I', $1::text, t)) AND contype = 'p')`
+
+// makeKeys makes primary keys of unique indexes. A table that a query holds gets its key when the copy is opened again.
 func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
-	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-		_, err := savepoint.Exec(ctx, d.sql.makeKeys)
+	rows, err := tx.Query(ctx, keyless, d.Schema)
+	if err != nil {
 		return err
-	})
-	if locked(err) {
-		d.Note("A query held a table, so entries and events have unique indexes and no primary keys. All else is the same.")
-		return nil
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, table := range list {
+		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+pgx.Identifier{d.Schema, table}.Sanitize()+` ADD PRIMARY KEY USING INDEX `+table+`_pkey`)
+			return err
+		})
+		if locked(err) {
+			d.Note(fmt.Sprintf("A query held the table %s, so it has a unique index and no primary key. The next run tries again.", table))
+		} else if err != nil {
+			return err
+		}
 	}
 	return err
 }
