@@ -24,8 +24,8 @@ LIMIT 1`
 )
 
 // Lock locks a schema for one sync, until conn ends. Locks of another class do not exclude it: the class is the first key of an
-// advisory lock, and the second one is made of the schema's name. Another sync may hold it, also a killed one until Postgres notices: Lock
-// waits as long as wait. Then the error names the connection that holds the lock, as far as Postgres shows it.
+// advisory lock. The second one is made of the schema's name. Another sync may hold the lock, also a killed one until Postgres
+// notices, so Lock waits as long as wait. Then the error names the connection that holds it, as far as Postgres shows it.
 func Lock(ctx context.Context, conn *pgx.Conn, class int32, schema string, wait time.Duration) error {
 	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(wait.Milliseconds(), 1))); err != nil {
 		return err
