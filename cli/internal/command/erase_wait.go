@@ -85,7 +85,7 @@ func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, cop
 	for _, one := range copies {
 		say := replicate.Once(func(text string) { c.note(s, "Removed. Waiting for the %s%s", one.name, text) })
 		var last error      // before the time-out, which hides it
-		var fault time.Time // when the last fault was said: the text of each has another request id
+		var fault time.Time // when the last fault was shown: the text of each has another request id
 		for {
 			status, err := one.passed(ctx, reader, &r)
 			if err == nil {
