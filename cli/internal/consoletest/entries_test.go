@@ -269,7 +269,8 @@ func TestEntry(t *testing.T) {
 	}
 	b.clickText("Older")
 	isShown(same[place+1])
-	b.press("k") // newer
+	b.until("a newer entry", `document.querySelector("[rel=prev]")`)
+	b.press("k")
 	isShown(w.EntryID)
 
 	// Entries of the same time are passed one by one.

@@ -25,7 +25,8 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
   return (
     <>
       <PageHead title={entry.value ? titleOf(entry.value) || "No answers yet" : id} lead={<code class="wrap">{id}</code>}>
-        {entry.value && <Neighbours project={project} entry={entry.value} />}
+        {/* The entry before stays while this one loads, but its links would lead here. */}
+        {entry.value?.entry_id === id && <Neighbours key={id} project={project} entry={entry.value} />}
       </PageHead>
       <Loaded load={entry} what="the entry" rows={6}>
         {(value) => (
