@@ -152,7 +152,8 @@ func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), prima
 // away again. No join is needed, and because of UNION ALL Postgres groups in parallel.
 func countsOf(q insight.CountsQuestion) statement {
 	var s statement
-	rows, split, groups := ofEntries, "NULL::text AS embeddable_id, NULL::bigint AS version", "day" // Postgres expects few days, so it groups in parallel
+	// Without a further split the groups are days alone. Postgres expects few of these, so it groups in parallel.
+	rows, split, groups := ofEntries, "NULL::text AS embeddable_id, NULL::bigint AS version", "day"
 	switch q.By {
 	case insight.ByEmbeddable:
 		split, groups = "embeddable_id, NULL::bigint AS version", "day, embeddable_id"
