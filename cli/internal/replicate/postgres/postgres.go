@@ -301,6 +301,9 @@ func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
 	for _, table := range list {
 		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
 			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+pgx.Identifier{d.Schema, table}.Sanitize()+` ADD PRIMARY KEY USING INDEX `+table+`_pkey`)
@@ -312,7 +315,7 @@ func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // remove applies removals.
