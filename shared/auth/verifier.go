@@ -55,13 +55,21 @@ type Verifier struct {
 	store Store
 	o     VerifierOptions
 
-	copies   *otter.Cache[subject, *keyCopy]
+	copies   copies
 	loader   otter.Loader[subject, *keyCopy]
 	refusals *trustedkeys.Refusals
 
 	slots  *semaphore.Weighted
 	ctx    context.Context // of the look-ups; Close cancels it
 	cancel context.CancelFunc
+}
+
+// copies is a cache of copies by key. The interface hides otter's Cache, because the compiler emits its 200 methods in each
+// package that reaches its type.
+type copies interface {
+	GetIfPresent(about subject) (*keyCopy, bool)
+	Get(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) (*keyCopy, error)
+	Refresh(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) <-chan otter.RefreshResult[subject, *keyCopy]
 }
 
 // subject is a key in a project.

@@ -57,7 +57,7 @@ func (h *Hints) Publish(ctx context.Context) {
 		case projectID := <-h.queue:
 			if h.redis != nil {
 				ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-				_ = h.redis.Publish(ctx, h.channel, projectID).Err() // the hint is lost
+				_ = redisdb.Commands(h.redis).Publish(ctx, h.channel, projectID).Err() // the hint is lost
 				cancel()
 			}
 		case <-ctx.Done():
@@ -97,7 +97,7 @@ func (h *Hints) Receive(ctx context.Context, received func(projectID string)) {
 
 // receive subscribes and receives until the connection breaks.
 func (h *Hints) receive(ctx context.Context, received func(projectID string), subscribed func()) error {
-	ps := h.redis.Subscribe(ctx, h.channel)
+	ps := redisdb.Commands(h.redis).Subscribe(ctx, h.channel)
 	defer ps.Close()
 	// Cancelling ctx does not end a read; closing the connection does.
 	defer context.AfterFunc(ctx, func() { _ = ps.Close() })()

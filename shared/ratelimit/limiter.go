@@ -73,15 +73,27 @@ const (
 
 // Limiter allows or refuses requests by key. It is safe for concurrent use.
 type Limiter struct {
-	redis   redis.Scripter // nil: everything is allowed
-	script  *redis.Script
+	run     runScript // nil: everything is allowed
 	o       Options
-	buckets *otter.Cache[string, *bucket]
+	buckets buckets
 
 	refused atomic.Int64
 	failing atomic.Bool
 	failed  atomic.Int64 // when Redis last failed, in Unix nanoseconds
 }
+
+// Neither type names a type of go-redis or an instance of otter's Cache. The compiler would otherwise emit the methods of
+// those in each package that reaches a Limiter.
+type (
+	// runScript runs takeScript for a key with its arguments.
+	runScript func(ctx context.Context, key string, args ...any) ([]int64, error)
+
+	// buckets is a cache of buckets by key.
+	buckets interface {
+		GetIfPresent(key string) (*bucket, bool)
+		SetIfAbsent(key string, b *bucket) (*bucket, bool)
+	}
+)
 
 // New returns a Limiter that keeps rates in client. It allows everything if client is nil.
 func New(client redis.Scripter, o Options) *Limiter {
@@ -91,12 +103,14 @@ func New(client redis.Scripter, o Options) *Limiter {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Limiter{
-		redis:   client,
-		script:  redis.NewScript(takeScript),
-		o:       o,
-		buckets: otter.Must(&otter.Options[string, *bucket]{MaximumSize: maxBuckets}),
+	l := &Limiter{o: o, buckets: otter.Must(&otter.Options[string, *bucket]{MaximumSize: maxBuckets})}
+	if client != nil {
+		script := redis.NewScript(takeScript)
+		l.run = func(ctx context.Context, key string, args ...any) ([]int64, error) {
+			return script.Run(ctx, client, []string{key}, args...).Int64Slice()
+		}
 	}
+	return l
 }
 
 // Allow reports whether key may make one more request at the rate.
@@ -105,7 +119,7 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 		return Result{Allowed: true}
 	}
 	rate.Burst = max(1, rate.Burst)
-	if l.redis == nil {
+	if l.run == nil {
 		return unlimited(rate)
 	}
 	b, ok := l.buckets.GetIfPresent(key)
@@ -136,7 +150,7 @@ type grant struct {
 // ask returns unused tokens to Redis. Then it takes up to need tokens and up to ahead further ones. It continues when
 // ctx is cancelled, as other requests wait for the answer; the client bounds its time.
 func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, unused int) (grant, bool) {
-	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, need, ahead, unused).Int64Slice()
+	n, err := l.run(context.WithoutCancel(ctx), name, rate.PerSecond, rate.Burst, need, ahead, unused)
 	if err != nil || len(n) != 4 {
 		l.failed.Store(l.o.Now().UnixNano())
 		if !l.failing.Swap(true) {

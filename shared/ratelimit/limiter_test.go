@@ -216,7 +216,7 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			l := ratelimit.New(client, ratelimit.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			l := ratelimit.New(redisdb.Commands(client), ratelimit.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 			rate := ratelimit.Rate{PerSecond: 1, Burst: 5}
 			for range 5 {
 				if r := l.Allow(t.Context(), "key", rate); !r.Allowed {

@@ -24,8 +24,6 @@ type breaker struct {
 	clusterBreaker bool
 }
 
-var _ redis.Hook = (*breaker)(nil)
-
 func newBreaker(c *Client, node string, probe func(context.Context) error) *breaker {
 	return &breaker{client: c, node: node, probe: probe}
 }
@@ -48,15 +46,20 @@ type (
 	nodeReachedKey struct{} // *atomic.Bool: a node of the cluster took the command
 )
 
+// hook makes the commands of a node, or of a whole cluster, pass a breaker.
+type hook struct{ *breaker }
+
+var _ redis.Hook = hook{}
+
 // DialHook does not change dialling.
-func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
+func (b hook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return next(ctx, network, addr)
 	}
 }
 
 // ProcessHook bounds the duration of a command, and opens the breaker if the command fails.
-func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (b hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
 		if errors.Is(err, ErrDown) {
@@ -67,7 +70,7 @@ func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook does the same for a pipeline.
-func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (b hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
 		if errors.Is(err, ErrDown) {
@@ -129,7 +132,7 @@ func (b *breaker) trip(err error) {
 	}
 	c.down[b] = true
 	c.log.Warn("redis is out of reach; going on without it", slog.String("node", b.node), slog.Any("error", err))
-	if cluster, ok := c.UniversalClient.(*redis.ClusterClient); ok {
+	if cluster, ok := c.connection.(*redis.ClusterClient); ok {
 		cluster.ReloadState(c.ctx)
 	}
 	c.probes.Go(func() { b.await(time.Now()) })
@@ -170,7 +173,7 @@ func (b *breaker) await(since time.Time) {
 // needed reports whether the cluster now sends commands to the breaker's node. It does not if another node has
 // replaced it.
 func (b *breaker) needed(ctx context.Context) bool {
-	cluster, ok := b.client.UniversalClient.(*redis.ClusterClient)
+	cluster, ok := b.client.connection.(*redis.ClusterClient)
 	if !ok || b.clusterBreaker {
 		return true
 	}

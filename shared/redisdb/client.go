@@ -29,8 +29,11 @@ const probeInterval = 500 * time.Millisecond
 
 // Client is a Redis client that sends no commands while Redis fails. Commands then end with [ErrDown]. In a cluster
 // it does so for each node separately.
+//
+// Its fields and methods name no type of go-redis. The compiler would otherwise emit go-redis' 1,500 methods again in
+// each package that reaches a Client. [Commands] returns the commands.
 type Client struct {
-	redis.UniversalClient
+	connection io.Closer // a redis.UniversalClient
 
 	log            *slog.Logger
 	commandTimeout time.Duration
@@ -65,7 +68,7 @@ func Open(cfg Config, o Options) (*Client, error) {
 
 	var instrumentErr error
 	instrument := func(node *redis.Client) {
-		node.AddHook(newBreaker(c, node.Options().Addr, func(ctx context.Context) error {
+		node.AddHook(hook{newBreaker(c, node.Options().Addr, func(ctx context.Context) error {
 			// The probe writes, because a replica answers reads. A redirection to another node of the cluster
 			// also counts as an answer.
 			err := node.Set(ctx, "lectern:probe", "", time.Second).Err()
@@ -73,7 +76,7 @@ func Open(cfg Config, o Options) (*Client, error) {
 				return nil
 			}
 			return err
-		}))
+		})})
 		if err := instrumentTracing(node, o.Tracer); err != nil {
 			instrumentErr = err
 		}
@@ -82,22 +85,25 @@ func Open(cfg Config, o Options) (*Client, error) {
 	case t.node != nil:
 		node := redis.NewClient(t.node)
 		instrument(node)
-		c.UniversalClient = node
+		c.connection = node
 	case t.sentinel != nil:
 		node := redis.NewFailoverClient(t.sentinel)
 		instrument(node)
-		c.UniversalClient = node
+		c.connection = node
 	case t.cluster != nil:
 		cluster := redis.NewClusterClient(t.cluster)
 		cluster.OnNewNode(instrument)
-		cluster.AddHook(newClusterBreaker(c, cluster))
-		c.UniversalClient = cluster
+		cluster.AddHook(hook{newClusterBreaker(c, cluster)})
+		c.connection = cluster
 	}
 	if instrumentErr != nil {
 		return nil, errors.Join(fmt.Errorf("redisdb: trace: %w", instrumentErr), c.Close())
 	}
 	return c, nil
 }
+
+// Commands returns the commands of c. They are guarded as [Client] says. The caller closes c, not the commands.
+func Commands(c *Client) redis.UniversalClient { return c.connection.(redis.UniversalClient) }
 
 // instrumentTracing adds a span to each command of node. It leaves out arguments: names of keys are pseudonyms and
 // values are properties of credentials. Neither belongs into a tracing system.
@@ -139,7 +145,7 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.cancel()
-	err := c.UniversalClient.Close()
+	err := c.connection.Close()
 	c.probes.Wait()
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -3,7 +3,6 @@ package redisdb_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,20 +13,30 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-func open(t *testing.T, server *redistest.Server, log *slog.Logger) *redisdb.Client {
+// client is a Client with its commands.
+type client struct {
+	redis.UniversalClient
+	guarded *redisdb.Client
+}
+
+func (c client) Up() bool     { return c.guarded.Up() }
+func (c client) Close() error { return c.guarded.Close() }
+
+func open(t *testing.T, url config.Secret, o redisdb.Options) client {
 	t.Helper()
-	c, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Log: log})
+	c, err := redisdb.Open(redisdb.Config{URL: url}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return client{redisdb.Commands(c), c}
 }
 
 // TestRedisIsLeftAloneWhileItFails checks that a failing Redis delays only the first commands, by one time limit. It is
@@ -44,7 +53,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := redistest.Start(t)
 			var log logtest.Buffer
-			c := open(t, server, slog.New(slog.NewTextHandler(&log, nil)))
+			c := open(t, server.URL, logTo(&log))
 			ctx := t.Context()
 			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil || !c.Up() {
 				t.Fatalf("%v, up: %v", err, c.Up())
@@ -88,7 +97,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 // again.
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 	server := redistest.Start(t)
-	c := open(t, server, nil)
+	c := open(t, server.URL, redisdb.Options{})
 	ctx, admin := t.Context(), server.Client()
 	if err := admin.Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
@@ -113,7 +122,7 @@ func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 }
 
 func TestAnswersAreNoFaults(t *testing.T) {
-	c := open(t, redistest.Start(t), nil)
+	c := open(t, redistest.Start(t).URL, redisdb.Options{})
 	ctx := t.Context()
 	if err := c.Get(ctx, "nothing").Err(); !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
@@ -142,7 +151,7 @@ func TestAnswersAreNoFaults(t *testing.T) {
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	server := redistest.Start(t)
 	ignore := goleak.IgnoreCurrent()
-	c := open(t, server, nil)
+	c := open(t, server.URL, redisdb.Options{})
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +171,7 @@ func TestSpansHoldNoArguments(t *testing.T) {
 	server := redistest.Start(t)
 	spans := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
-	c, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Tracer: provider})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := open(t, server.URL, redisdb.Options{Tracer: provider})
 	if err := c.Set(t.Context(), "canary-name", "canary-value", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

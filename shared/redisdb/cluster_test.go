@@ -11,21 +11,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-func openURL(t *testing.T, url config.Secret, log *logtest.Buffer) *redisdb.Client {
-	t.Helper()
-	c, err := redisdb.Open(redisdb.Config{URL: url}, redisdb.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+func logTo(log *logtest.Buffer) redisdb.Options {
+	return redisdb.Options{Log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
 // keysOf returns a key in a slot of each third of the slots.
@@ -67,7 +60,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cluster := redistest.StartCluster(t)
 			var log logtest.Buffer
-			c := openURL(t, cluster.URL, &log)
+			c := open(t, cluster.URL, logTo(&log))
 			ctx := t.Context()
 			keys := keysOf()
 			for _, key := range keys {
@@ -102,7 +95,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 // TestClusterThatIsDownIsLeftAlone checks that a cluster that is down gets no commands, like a failing single node.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	c := openURL(t, cluster.URL, &logtest.Buffer{})
+	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
 	keys := keysOf()
 	if err := c.Set(t.Context(), keys[0], "v", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -136,7 +129,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 // TestClusterIsReshardedWhileItServes checks that no command fails while keys move from one master to another.
 func TestClusterIsReshardedWhileItServes(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	c := openURL(t, cluster.URL, &logtest.Buffer{})
+	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
 	const n = 300
 	script := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 	name := func(i int) string { return fmt.Sprintf("moved-%d", i) }

@@ -26,7 +26,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.StartSentinel(t)
-			c := openURL(t, s.URL, &logtest.Buffer{})
+			c := open(t, s.URL, logTo(&logtest.Buffer{}))
 			ctx := t.Context()
 			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
 				t.Fatal(err)

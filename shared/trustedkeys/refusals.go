@@ -22,7 +22,14 @@ const (
 // Redis. It may be used from several goroutines.
 type Refusals struct {
 	limit    int // in a window; 0: no limit
-	networks *otter.Cache[string, *refused]
+	networks networks
+}
+
+// networks is a cache of counts by network. The interface hides otter's Cache, because the compiler emits its methods in
+// each package that reaches its type.
+type networks interface {
+	GetIfPresent(network string) (*refused, bool)
+	SetIfAbsent(network string, r *refused) (*refused, bool)
 }
 
 // refused counts in one window.

@@ -56,7 +56,7 @@ func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) 
 		if a.redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer}); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
-		copies = rediskeys.NewInvalidator(a.redis)
+		copies = rediskeys.NewInvalidator(redisdb.Commands(a.redis))
 	}
 	a.Admin = pgkeys.NewAdmin(pool, copies, time.Now, o.Log)
 	return a, nil

@@ -122,8 +122,8 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		if err != nil {
 			return nil, err
 		}
-		keys = rediskeys.NewStore(a.Redis, keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
-		a.Limiter = ratelimit.New(a.Redis, ratelimit.Options{Log: o.Log})
+		keys = rediskeys.NewStore(redisdb.Commands(a.Redis), keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
+		a.Limiter = ratelimit.New(redisdb.Commands(a.Redis), ratelimit.Options{Log: o.Log})
 	} else {
 		a.Limiter = ratelimit.New(nil, ratelimit.Options{Log: o.Log})
 		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {

@@ -160,7 +160,7 @@ func TestFaultsOfRedisFallThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	k := b.process(client)
+	k := b.process(redisdb.Commands(client))
 	b.lookup(t, k)
 	for _, tt := range []struct {
 		name  string

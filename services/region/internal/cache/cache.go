@@ -60,8 +60,16 @@ type Source func(ctx context.Context, projectID string) (zone.Zone, error)
 
 // Cache keeps zones by project. It is safe for concurrent use.
 type Cache struct {
-	copies *otter.Cache[string, entry]
+	copies copies
 	source otter.Loader[string, entry]
+}
+
+// copies is a cache of copies by project. The interface hides otter's Cache, because the compiler emits its 200 methods in
+// each package that reaches its type.
+type copies interface {
+	Get(ctx context.Context, projectID string, l otter.Loader[string, entry]) (entry, error)
+	Refresh(ctx context.Context, projectID string, l otter.Loader[string, entry]) <-chan otter.RefreshResult[string, entry]
+	StopAllGoroutines() bool
 }
 
 // entry is a copy of a zone.
