@@ -11,6 +11,8 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // alertCase is an hour of samples, one a minute, and what an alert makes of them at its end.
@@ -160,13 +162,7 @@ func alertCases() []alertCase {
 // TestAlerts checks by promtool when each alert fires, with which labels and summary, and that it does not fire
 // otherwise.
 func TestAlerts(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("needs promtool: run scripts/setup")
-		}
-		t.Skip("needs promtool: run scripts/setup")
-	}
+	promtool := needs.Program(t, "run scripts/setup promtool", "promtool")
 	r := render(t, "metrics: {rules: {enabled: true}}\n"+verified)
 	rules := map[string]monitoring.Rule{}
 	for _, rule := range alerts(t, r) {

@@ -12,6 +12,8 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	core "k8s.io/api/core/v1"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // query is one expression of a dashboard or an alert.
@@ -133,9 +135,7 @@ func targetLabels() []string {
 // TestLongMetricsExist checks that running programs expose the metrics in dashboards and alerts, with the labels that
 // select them.
 func TestLongMetricsExist(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("builds and runs services; set LECTERN_LONG=1")
-	}
+	needs.Long(t)
 	exposed := exposed(t)
 	exposed["up"] = nil // Prometheus' own, of every target
 	for _, q := range queries(t) {

@@ -32,6 +32,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -42,9 +43,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // TestLongGeneratedClients generates clients for Go and TypeScript from the published description, compiles them, and
 // calls every operation of running services.
 func TestLongGeneratedClients(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes long: set LECTERN_LONG")
-	}
+	needs.Long(t)
 	d, err := openapitest.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +68,7 @@ func TestLongGeneratedClients(t *testing.T) {
 		},
 		"TypeScript by openapi-typescript": func(t *testing.T) string {
 			const folder = "testdata/typescript"
-			needNode(t)
+			needs.Node(t)
 			run(t, folder, nil, "npm", "ci", "--ignore-scripts", "--silent")
 			run(t, folder, nil, "npx", "openapi-typescript", description, "--output", "generated.d.ts")
 			run(t, folder, nil, "npx", "tsc", "--project", ".")
@@ -101,18 +100,6 @@ func run(t *testing.T, folder string, environ []string, program string, argument
 		t.Fatalf("%s %s: %v\n%s%s", program, strings.Join(arguments, " "), err, &out, &complaints)
 	}
 	return out.String()
-}
-
-// needNode skips t if there is no Node.js, unless the tests must not skip.
-func needNode(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err == nil {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("needs Node.js with npm")
-	}
-	t.Skip("needs Node.js with npm")
 }
 
 type object = servicetest.Object

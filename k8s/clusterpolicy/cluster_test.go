@@ -85,11 +85,3 @@ func startOperator(t testing.TB, c *kubetest.Cluster) {
 		}
 	})
 }
-
-// long skips a test of over 20 seconds unless LECTERN_LONG is set.
-func long(t testing.TB) {
-	t.Helper()
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
-}

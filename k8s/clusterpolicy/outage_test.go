@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // While the API server is unreachable, the last policy stays in force, and the log and metrics show the outage. Changes
@@ -56,7 +57,7 @@ func TestOutage(t *testing.T) {
 // If a server vanishes without closing its connections, the proxy answers by its last policy, and finds another server
 // long before TCP times out.
 func TestLongVanishedServer(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	c := start(t)
 	way, kube := newRelay(t, c.As(t, "proxy"))
 	p := startProxy(t, c, kube, nil)

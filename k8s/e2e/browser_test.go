@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // page calls the third party through the proxy, as a front-end does, and shows the answer.
@@ -20,25 +20,10 @@ fetch(%q, {headers: {"X-Project-ID": "pr_demo", "X-Environment": "prod", "Author
   .then(said => { document.getElementById("said").textContent = said; });
 </script>`
 
-// findChromium skips t if there is no Chromium, unless everything must be there.
-func findChromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("no Chromium: scripts/setup browser installs one")
-	}
-	t.Skip("no Chromium: scripts/setup browser installs one")
-	return ""
-}
-
 // testBrowser calls the third party from a page of app.example.com in a real browser, over the Gateway's TLS. The
 // browser sends the preflight that the headers require. The proxy refuses a page of another origin.
 func (r *release) testBrowser(t *testing.T, value string) {
-	browser := findChromium(t)
+	browser := needs.Chromium(t)
 	target := fmt.Sprintf("http://echo.%s.svc.cluster.local:8080/v1/charges", r.namespace)
 	site := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +28,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -270,9 +270,7 @@ func TestNoKeyIsTold(t *testing.T) {
 
 // Operators that take over from each other, after a released and after a lost Lease, rotate once.
 func TestLongAPIKeyWithTwoOperators(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	c := kubetest.Start(t)
 	keys := authtest.New(t, redistest.Start(t).URL)
 	first := start(t, c, keyEnviron(keys), nil)

@@ -3,7 +3,6 @@ package operator
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
@@ -27,9 +27,7 @@ import (
 // the key database is there for half. All objects go, at the latest when the operator and the database are back, and no
 // key is accepted.
 func TestLongNamespacesGo(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	for _, everywhere := range []bool{false, true} {
 		name := map[bool]string{false: "listed", true: "everywhere"}[everywhere]
 		t.Run(name, func(t *testing.T) { namespacesGo(t, everywhere) })

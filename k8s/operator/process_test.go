@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -140,9 +141,7 @@ func (p *process) asked(t testing.TB) map[string]int {
 // An operator that is killed again and again during its work loses no key and rotates no key twice. It leaves no Secret
 // without a working key.
 func TestLongOperatorKilled(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	c := kubetest.Start(t)
 	declare(t, c)
 	keys := authtest.New(t, redistest.Start(t).URL)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -22,9 +22,7 @@ import (
 // TestLongScale measures two thousand objects: the time until all are ready, the requests to the API server in fifteen
 // seconds of rest, and the memory. The figures are in bench/README.md.
 func TestLongScale(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	const each = 500
 	c := kubetest.Start(t)
 	keys := authtest.New(t, redistest.Start(t).URL)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // vendors is a target in place of the APIs of vendors. Each has paths of its own, and all share the records
@@ -135,12 +136,8 @@ func (v *vendors) chat(w http.ResponseWriter, answer func(int, string, ...any), 
 
 // TestLongVendors calls the proxy with unmodified client libraries: answers, streams, uploads, retries and time-outs.
 func TestLongVendors(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes long: set LECTERN_LONG")
-	}
-	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("needs Node.js with npm")
-	}
+	needs.Long(t)
+	needs.Node(t)
 	v := &vendors{failed: map[string]bool{}, next: make(chan struct{})}
 	w := run(t, setup{open: true, handler: v})
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)

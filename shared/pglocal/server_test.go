@@ -24,9 +24,6 @@ func testContext(t *testing.T) context.Context {
 
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
-	if _, err := Binaries(); err != nil && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
 	o.NoSync = true
 	s, err := Start(testContext(t), o)
 	if err != nil {
@@ -188,9 +185,6 @@ func TestStaleFileOfAWornPID(t *testing.T) {
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
-	if _, err := Binaries(); err != nil && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
 	dir := filepath.Join(t.TempDir(), "pg")
 	_, err := Start(testContext(t), Options{Dir: dir, NoSync: true, Settings: map[string]string{"no_such_setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {

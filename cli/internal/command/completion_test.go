@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 func TestCompletion(t *testing.T) {
@@ -46,7 +48,8 @@ func TestCompletion(t *testing.T) {
 }
 
 // Each line is typed into the real shell, completed by a tab and printed as it then stands.
-func TestShellsComplete(t *testing.T) {
+func TestLongShellsComplete(t *testing.T) {
+	needs.Long(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -85,12 +88,7 @@ func TestShellsComplete(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			args := strings.Fields(run.driver)
 			for _, program := range []string{shell, args[0]} {
-				if _, err := exec.LookPath(program); err != nil {
-					if os.Getenv("CI") == "true" {
-						t.Fatal(err)
-					}
-					t.Skip(err)
-				}
+				needs.Program(t, "run scripts/setup shells", program)
 			}
 			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			cmd.Dir, cmd.Stdin = folder, strings.NewReader(run.input)

@@ -188,9 +188,6 @@ func managedPostgres(t *testing.T) (server *pglocal.Server, admin string) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "postgres")
 	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: folder, Port: pglocal.FreePort, NoSync: true})
-	if errors.Is(err, pglocal.ErrNoBinaries) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -235,12 +236,8 @@ func TestExampleReceivers(t *testing.T) {
 
 // TestLongExampleReceivers runs the TypeScript receiver of docs/how-to/push.md with each library.
 func TestLongExampleReceivers(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes long: set LECTERN_LONG")
-	}
-	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("needs Node.js with npm")
-	}
+	needs.Long(t)
+	needs.Node(t)
 	const folder = "testdata/receiver"
 	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(howTo(t, "push.md"))[1]
 	for _, library := range []string{"standardwebhooks", "svix"} {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // The flags reach the export. The package export tests the contents of files.
@@ -104,9 +106,7 @@ func TestFlattenedExportOfTooManyKeys(t *testing.T) {
 
 // A flattened export of 1,000,000 entries stays within 128 MiB, whatever the format.
 func TestLongFlattenedExportMemory(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("exports 1,000,000 entries; set LECTERN_LONG=1")
-	}
+	needs.Long(t)
 	const total = 1_000_000
 	texts := make([]string, 10_000)
 	for i := range texts {

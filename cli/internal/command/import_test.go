@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // TestDryRunSaysWhatTheRunSays: into an empty project, both count the same records and name the same lines.
@@ -58,9 +60,8 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 
 // TestLongRealTables imports tables of the npm package vega-datasets, and compares each cell of the export.
 func TestLongRealTables(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
+	needs.Node(t)
 	folder := t.TempDir()
 	if out, err := exec.Command("npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "vega-datasets@2.11.0").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -397,9 +398,7 @@ func metricOfService(t *testing.T, s *servicetest.Service, name string) float64 
 // TestLongPushKilled checks that a receiver has exactly the tables in the end. The receiver fails, hangs, answers late,
 // resets connections and is killed. The sender is killed 30 times. Records come, change and go meanwhile.
 func TestLongPushKilled(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes long: set LECTERN_LONG")
-	}
+	needs.Long(t)
 	s, environ := startEntries(t)
 	h := newHook(t, hookSecret)
 	kinds := make([]int, 6)

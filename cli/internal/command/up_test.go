@@ -23,12 +23,6 @@ import (
 // up starts lectern up on folder and waits until it is ready.
 func up(t *testing.T, folder string, args ...string) (process *running, environ map[string]string, took time.Duration) {
 	t.Helper()
-	if _, err := pglocal.Binaries(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 	_ = os.Remove(local.EnvFile(folder)) // a killed run leaves it
 	began := time.Now()
 	process = start(t, append([]string{"up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0"}, args...)...)

@@ -50,8 +50,8 @@ func (b *tab) ids(what string, want []string) {
 	b.until(what, `[...document.querySelectorAll("tr[data-entry]")].map(e => e.dataset.entry).join() === `+quote(strings.Join(want, ","))+` && !document.querySelector("[data-stale]")`)
 }
 
-// TestEntries filters and sorts the table, turns its pages, and compares it with the API's lists.
-func TestEntries(t *testing.T) {
+// TestLongEntries filters and sorts the table, turns its pages, and compares it with the API's lists.
+func TestLongEntries(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -149,8 +149,8 @@ func (b *tab) download(kind string, safe bool) []byte {
 	return content
 }
 
-// TestDownload compares downloaded files with the API's list of the same filter.
-func TestDownload(t *testing.T) {
+// TestLongDownload compares downloaded files with the API's list of the same filter.
+func TestLongDownload(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -203,8 +203,8 @@ func TestDownload(t *testing.T) {
 	b.until("no file", `document.querySelector("dialog [data-state='403']") && document.querySelector("dialog").innerText.includes("No file was made")`)
 }
 
-// TestSafeSpreadsheet checks that no text of a visitor is a formula in a spreadsheet.
-func TestSafeSpreadsheet(t *testing.T) {
+// TestLongSafeSpreadsheet checks that no text of a visitor is a formula in a spreadsheet.
+func TestLongSafeSpreadsheet(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project = "pr_formula"
@@ -230,8 +230,8 @@ func TestSafeSpreadsheet(t *testing.T) {
 	}
 }
 
-// TestEntry compares the page views on the page of an entry with the API's events.
-func TestEntry(t *testing.T) {
+// TestLongEntry compares the page views on the page of an entry with the API's events.
+func TestLongEntry(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFunnel compares the funnels on the page with the API's figures, which the service compares with independent SQL. The
+// TestLongFunnel compares the funnels on the page with the API's figures, which the service compares with independent SQL. The
 // bars are seen in print and with forced colours, too.
-func TestFunnel(t *testing.T) {
+func TestLongFunnel(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -74,8 +74,8 @@ func TestFunnel(t *testing.T) {
 	}
 }
 
-// TestAnswers compares the distribution of an answer with the API's entries.
-func TestAnswers(t *testing.T) {
+// TestLongAnswers compares the distribution of an answer with the API's entries.
+func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project, embeddable = "pr_answers", "em_answers"

@@ -15,8 +15,8 @@ const (
 	bidi   = "\u202e\u2067abc drow\u2069 \u200f"
 )
 
-// TestHostile checks that no text of a project can harm the page if an attacker wrote all of them.
-func TestHostile(t *testing.T) {
+// TestLongHostile checks that no text of a project can harm the page if an attacker wrote all of them.
+func TestLongHostile(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project, embeddable, experiment = "pr_hostile", `em/../?#%2F <i>&"'`, `ex/../?#%2F <i>&"'`
@@ -135,8 +135,8 @@ func TestHostile(t *testing.T) {
 	b.until("the embeddable", `document.querySelector("[data-state=counted]")`)
 }
 
-// TestHostileAnswers sends the page answers that no service of the platform sends.
-func TestHostileAnswers(t *testing.T) {
+// TestLongHostileAnswers sends the page answers that no service of the platform sends.
+func TestLongHostileAnswers(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -15,7 +15,6 @@ const canFocus = `[...document.querySelectorAll("a[href], button, input, select,
 // TestLongTabOrder checks that the tab key reaches every control in the order of the page, and that the focus is
 // visible.
 func TestLongTabOrder(t *testing.T) {
-	long(t)
 	t.Parallel()
 	w := start(t)
 	for _, v := range views(w) {
@@ -46,8 +45,8 @@ func TestLongTabOrder(t *testing.T) {
 	}
 }
 
-// TestShortcuts checks every keyboard shortcut.
-func TestShortcuts(t *testing.T) {
+// TestLongShortcuts checks every keyboard shortcut.
+func TestLongShortcuts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -16,13 +16,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
-}
-
 // megabytes returns the used size of the page's JavaScript heap.
 func (b *tab) megabytes() float64 {
 	b.Helper()
@@ -89,7 +82,6 @@ func (w *world) big(t *testing.T, project string, n int) string {
 
 // TestLongBig shows 25,000 entries with 200,000 page views. It logs when each page shows its final figures.
 func TestLongBig(t *testing.T) {
-	long(t)
 	w := start(t)
 	const project, n = "pr_big", 25_000
 	began := time.Now()
@@ -128,7 +120,6 @@ func TestLongBig(t *testing.T) {
 // TestLongFigures measures each page in a browser with an empty cache. It logs the first and the largest paint, and the
 // total time of tasks beyond 50 ms. Half of the pages paint within a second; on a busy machine a single one may not.
 func TestLongFigures(t *testing.T) {
-	long(t)
 	w := start(t)
 	var paints []float64
 	for _, v := range views(w) {

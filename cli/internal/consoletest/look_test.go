@@ -97,7 +97,6 @@ func (b *tab) picture(name string) {
 // TestLongLook checks each page in windows of all sizes, light and dark. It checks accessibility once for each layout,
 // and the rules about colours once for each scheme.
 func TestLongLook(t *testing.T) {
-	long(t)
 	t.Parallel()
 	w := start(t)
 	source := axe(t)

@@ -16,7 +16,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/local"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,6 @@ var (
 	once    sync.Once
 	shared  *world
 	failure error // why the world did not start
-	missing error // what this machine lacks to start it
 
 	stopping sync.Mutex
 	stops    []func() error
@@ -84,39 +83,16 @@ func atStop(do func() error) {
 	stops = append(stops, do)
 }
 
-// start returns the world, which the first test starts. It skips t if Chromium or Postgres is missing, unless
-// everything must be there.
+// start returns the world, which the first test starts.
 func start(t *testing.T) *world {
 	t.Helper()
-	once.Do(func() {
-		chromium, err := findChromium()
-		if err == nil {
-			_, err = pglocal.Binaries()
-		}
-		if err != nil {
-			missing = err
-			return
-		}
-		shared, failure = bringUp(chromium)
-	})
-	switch {
-	case missing != nil && os.Getenv("CI") == "true":
-		t.Fatal(missing)
-	case missing != nil:
-		t.Skip(missing)
-	case failure != nil:
+	needs.Long(t)
+	chromium := needs.Chromium(t)
+	once.Do(func() { shared, failure = bringUp(chromium) })
+	if failure != nil {
 		t.Fatal(failure)
 	}
 	return shared
-}
-
-func findChromium() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("needs Chromium: run scripts/setup")
 }
 
 func bringUp(chromium string) (*world, error) {

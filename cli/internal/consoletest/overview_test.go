@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// TestOverview compares the figures of the overview with the API's entries.
-func TestOverview(t *testing.T) {
+// TestLongOverview compares the figures of the overview with the API's entries.
+func TestLongOverview(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	location, err := time.LoadLocation(zone)
@@ -119,9 +119,9 @@ func TestOverview(t *testing.T) {
 	b.until("the change", `document.querySelector("[data-figure=entries] + span")?.innerText.includes(`+quote(fmt.Sprintf("%.1f %% against", 100*math.Abs(float64(total-earlier))/float64(earlier)))+`)`)
 }
 
-// TestOverviewIsLive checks that an open page wakes up with the first entry, and follows stored and removed entries. An
+// TestLongOverviewIsLive checks that an open page wakes up with the first entry, and follows stored and removed entries. An
 // entry with a clock that is far off changes no period.
-func TestOverviewIsLive(t *testing.T) {
+func TestLongOverviewIsLive(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project = "pr_live"

@@ -22,8 +22,8 @@ func (b *tab) onBrowser(do func(contextID cdp.BrowserContextID) chromedp.Action)
 	}
 }
 
-// TestVersions chooses two known definitions in the page and checks their comparison.
-func TestVersions(t *testing.T) {
+// TestLongVersions chooses two known definitions in the page and checks their comparison.
+func TestLongVersions(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project, embeddable = "pr_versions", "em_versions"
@@ -88,8 +88,8 @@ func trimmed(lines []string) []string {
 	return lines
 }
 
-// TestExperiments checks the statuses of an experiment over time, and the filter by status.
-func TestExperiments(t *testing.T) {
+// TestLongExperiments checks the statuses of an experiment over time, and the filter by status.
+func TestLongExperiments(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const project = "pr_experiments"
@@ -142,8 +142,8 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestConnect copies the request on the page and runs it.
-func TestConnect(t *testing.T) {
+// TestLongConnect copies the request on the page and runs it.
+func TestLongConnect(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -21,7 +21,7 @@ func (b *tab) stored() map[string][]string {
 	}))()`)
 }
 
-func TestSignInByLink(t *testing.T) {
+func TestLongSignInByLink(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -67,8 +67,8 @@ func TestSignInByLink(t *testing.T) {
 	}
 }
 
-// TestSignInByForm checks that a shared address asks a visitor without a session for a key, and then shows its page.
-func TestSignInByForm(t *testing.T) {
+// TestLongSignInByForm checks that a shared address asks a visitor without a session for a key, and then shows its page.
+func TestLongSignInByForm(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -95,8 +95,8 @@ func TestSignInByForm(t *testing.T) {
 	}
 }
 
-// TestKeyOfOneScope checks that a key of one scope can sign in, and that other pages show the API's refusal.
-func TestKeyOfOneScope(t *testing.T) {
+// TestLongKeyOfOneScope checks that a key of one scope can sign in, and that other pages show the API's refusal.
+func TestLongKeyOfOneScope(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	key := w.mint(t, demoProject, "embeddables:read")
@@ -109,9 +109,9 @@ func TestKeyOfOneScope(t *testing.T) {
 	b.until("the embeddables", `document.querySelectorAll("main tbody tr").length === 3`)
 }
 
-// TestAnotherProjectAsks checks that an address of another project does not use the key of the session, and offers to
+// TestLongAnotherProjectAsks checks that an address of another project does not use the key of the session, and offers to
 // sign out.
-func TestAnotherProjectAsks(t *testing.T) {
+func TestLongAnotherProjectAsks(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -128,8 +128,8 @@ func TestAnotherProjectAsks(t *testing.T) {
 	b.until("signed out", `sessionStorage.length === 0 && document.querySelector("input[name=project]")?.value === ""`)
 }
 
-// TestLinkAsksBeforeItReplaces checks that a link with another key does not replace a session unless the visitor agrees.
-func TestLinkAsksBeforeItReplaces(t *testing.T) {
+// TestLongLinkAsksBeforeItReplaces checks that a link with another key does not replace a session unless the visitor agrees.
+func TestLongLinkAsksBeforeItReplaces(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	other := w.mint(t, demoProject)
@@ -163,8 +163,8 @@ func TestLinkAsksBeforeItReplaces(t *testing.T) {
 	}
 }
 
-// TestNoSuchPage checks that an address without a page keeps the visitor signed in.
-func TestNoSuchPage(t *testing.T) {
+// TestLongNoSuchPage checks that an address without a page keeps the visitor signed in.
+func TestLongNoSuchPage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSize limits the compressed size of all scripts of the console together.
-func TestSize(t *testing.T) {
+// TestLongSize limits the compressed size of all scripts of the console together.
+func TestLongSize(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const most = 60_000

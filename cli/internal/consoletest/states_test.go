@@ -13,25 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStates shows two pages in all states. TestLongStates does that with every page.
-func TestStates(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	testStates(t, w, find(w, "overview"), find(w, "funnel"))
-}
-
+// TestLongStates shows every page in all states. Each state names the problem. After a temporary fault the page recovers
+// without a reload.
 func TestLongStates(t *testing.T) {
-	long(t)
 	t.Parallel()
 	w := start(t)
-	testStates(t, w, views(w)...)
-}
-
-// testStates shows pages in all states. Each state names the problem. After a temporary fault the page recovers without
-// a reload.
-func testStates(t *testing.T, w *world, pages ...view) {
 	emptyKey := w.newProject(t, "pr_empty", "Empty", "")
-	for _, v := range pages {
+	for _, v := range views(w) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, w)
@@ -95,9 +83,9 @@ func (b *tab) offline(is bool) {
 	}))
 }
 
-// TestOffline checks that the page reports a lost network and keeps its content. Each page works again once the network
+// TestLongOffline checks that the page reports a lost network and keeps its content. Each page works again once the network
 // is back.
-func TestOffline(t *testing.T) {
+func TestLongOffline(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
@@ -118,8 +106,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestCutOff checks that a truncated answer of a list neither loses a record nor shows one twice.
-func TestCutOff(t *testing.T) {
+// TestLongCutOff checks that a truncated answer of a list neither loses a record nor shows one twice.
+func TestLongCutOff(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -37,9 +37,7 @@ func TestCitusInPlace(t *testing.T) { inPlace(t, pgtest.NeedCitus(t), 20_000) }
 
 // TestLongCitusInPlace is TestCitusInPlace with more entries, on its own cluster.
 func TestLongCitusInPlace(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("long: run by make test-long")
-	}
+	needs.Long(t)
 	inPlace(t, pgtest.NewCluster(t, 2).Instance, 200_000)
 }
 

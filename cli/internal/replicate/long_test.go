@@ -26,14 +26,13 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // cached returns a folder that outlives the test, made by a command if it is missing.
 func cached(t *testing.T, name string, make func(folder string) *exec.Cmd) string {
 	t.Helper()
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)

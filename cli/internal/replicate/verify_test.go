@@ -19,11 +19,12 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // rounds returns how often a test repeats: short, or long if the long tests run.
 func rounds(short, long int) int {
-	if os.Getenv("LECTERN_LONG") == "1" {
+	if needs.LongRun() {
 		return long
 	}
 	return short

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // world is an object that people, other programs, faults and crashes change, with the expected state.
@@ -394,8 +394,6 @@ func TestProperty(t *testing.T) {
 
 // TestLongProperty runs a hundred sequences, or those of -rapid.checks.
 func TestLongProperty(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
+	needs.Long(t)
 	property(t)
 }

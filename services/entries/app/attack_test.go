@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -355,7 +356,7 @@ func (p *pods) peaks() func() (entries, edge int64) {
 // every answer, both processes stay within the memory of their pods, and afterwards the hostile project is served as well.
 // LECTERN_ATTACK is how long each attack lasts. The log has the figures.
 func TestLongAttacks(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	lasts := 4 * time.Second
 	if text := os.Getenv("LECTERN_ATTACK"); text != "" {
 		var err error

@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -50,7 +51,7 @@ const poolConns = 4
 
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
-	long(t)
+	needs.Long(t)
 	f := &fleet{
 		cluster: pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'"), redis: redistest.Start(t),
 		of: map[routes.Service]*servicetest.Process{},

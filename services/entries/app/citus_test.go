@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -34,7 +35,7 @@ const rowsEach = 300
 
 func startSharded(t *testing.T) *sharded {
 	t.Helper()
-	long(t)
+	needs.Long(t)
 	c := pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'")
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: c.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -20,7 +21,7 @@ func dialOnce(url string) (net.Conn, error) {
 // TestLongHostileClients checks that clients that hold connections without using them are disconnected in time, and
 // that other clients are not affected.
 func TestLongHostileClients(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	p, key := process(t, map[string]string{"IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
 	get := "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n"
 	for _, tt := range []struct {

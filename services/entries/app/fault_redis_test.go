@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestLongRedisFaultsUnderLoad checks that clients see only a short delay during faults of Redis.
 func TestLongRedisFaultsUnderLoad(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	// Postgres has no fault here, so its time-outs are long enough for a busy machine.
 	t.Setenv("PGCONNECT_TIMEOUT", "10")
 	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -103,7 +104,7 @@ func TestOutOfFiles(t *testing.T) {
 // TestLongMemoryLimit runs sixteen slow exports at once, with the memory limit close to what the service needs. Memory
 // stays bounded, other clients are served, and every export is complete.
 func TestLongMemoryLimit(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "ANSWER_MEMORY": "0"})
 	whole := p.Get(t, key, "/projects/pr_1/entries?limit=100000")
 	if whole.Err != nil || whole.Status != 200 {
@@ -143,7 +144,7 @@ func TestLongMemoryLimit(t *testing.T) {
 // TestLongOverload runs ten times as many clients as the service can serve. Admitted requests are served in bounded
 // time, the others are refused quickly, and /healthz answers. After the overload the service works as before.
 func TestLongOverload(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	const slots = 16 // of the project, which has an eighth of all
 	// Admitted requests must succeed, even if the machine stops for a second.
 	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(8 * slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -154,7 +155,7 @@ func (f *follower) equals(t testing.TB, source *follower) {
 // TestLongFollowersOfAKilledService runs 16 senders of one project and 4 followers that copy it, and kills the service
 // three times. No change is lost, out of order or duplicated. LECTERN_FOLLOW sets the time of writing, for example 2m.
 func TestLongFollowersOfAKilledService(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	writing := 24 * time.Second
 	if given, err := time.ParseDuration(os.Getenv("LECTERN_FOLLOW")); err == nil {
 		writing = given

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -26,7 +27,7 @@ func TestInsights(t *testing.T) { checkInsights(t, 1, 60, 4) }
 
 // TestLongInsights does the same with more questions.
 func TestLongInsights(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	checkInsights(t, uint64(time.Now().UnixNano()), 600, 12)
 }
 

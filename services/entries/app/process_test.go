@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -128,18 +128,10 @@ func TestKilledIngest(t *testing.T) {
 	killAndResend(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
 }
 
-// long skips a test that takes over 20 s, unless LECTERN_LONG is set.
-func long(t testing.TB) {
-	t.Helper()
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it, as make test-long does")
-	}
-}
-
 // TestLongMillionLines does the same with a million lines, which need no more memory than a thousand. It then exports
 // all of them in one request.
 func TestLongMillionLines(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	b := servicetest.NewBacking(t, store.Schema())
 	binary := servicetest.Build(t, "../cmd/entries")
 	small := servicetest.StartProcess(t, b, binary, nil)

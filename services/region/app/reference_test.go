@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,14 +17,16 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
-// TestReferenceInBrowser opens the reference page in a browser. The page renders every operation, sends no request to
+// TestLongReferenceInBrowser opens the reference page in a browser. The page renders every operation, sends no request to
 // another host, and logs no error. If REFERENCE_SCREENSHOT is set, the test writes a screenshot of the first operation
 // to that file.
-func TestReferenceInBrowser(t *testing.T) {
-	chromium := findChromium(t)
+func TestLongReferenceInBrowser(t *testing.T) {
+	needs.Long(t)
+	chromium := needs.Chromium(t)
 	s := start(t, nil)
 	d, err := openapitest.Load()
 	if err != nil {
@@ -135,21 +136,6 @@ func flags(t *testing.T, chromium string) []chromedp.ExecAllocatorOption {
 		chromedp.ExecPath(chromium), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
-}
-
-// findChromium skips t if Chromium is missing, unless the environment requires it.
-func findChromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("needs Chromium: run scripts/setup")
-	}
-	t.Skip("needs Chromium: run scripts/setup")
-	return ""
 }
 
 func screenshot(ctx context.Context, t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -57,7 +58,7 @@ func TestRedisClusterFault(t *testing.T) {
 }
 
 func TestLongRedisClusterFaults(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	for _, f := range clusterFaults() {
 		t.Run(f.name, func(t *testing.T) {
 			cluster := redistest.StartCluster(t)
@@ -68,7 +69,7 @@ func TestLongRedisClusterFaults(t *testing.T) {
 }
 
 func TestLongRedisSentinelFaults(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	for _, f := range []struct {
 		name       string
 		down, back func(*redistest.Server)

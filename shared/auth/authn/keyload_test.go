@@ -179,11 +179,3 @@ func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	s.t.Logf("%s: up again %v after it began; %d checks of good keys, p99 %v, longest %v",
 		name, recovered.Round(10*time.Millisecond), n, s.latencies[n*99/100], s.latencies[n-1])
 }
-
-// long skips a test that takes over 20 s, unless LECTERN_LONG is set.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("LECTERN_LONG") != "1" {
-		t.Skip("takes long; LECTERN_LONG=1 runs it")
-	}
-}

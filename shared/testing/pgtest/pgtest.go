@@ -98,12 +98,9 @@ func Private(t testing.TB, settings map[string]string) *Instance {
 	return i
 }
 
-// requirePostgres skips t if the machine has no Postgres, and fails it for any other err.
+// requirePostgres fails t for any err.
 func requirePostgres(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, pglocal.ErrNoBinaries) && os.Getenv("CI") != "true" {
-		t.Skipf("pgtest: needs Postgres: %v", err)
-	}
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -25,6 +24,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // bound is the time limit of each step in this package.
@@ -66,13 +66,8 @@ func Start(t testing.TB, args ...string) *Server {
 // start starts a server with the result of arguments, which is called once the port and folder are known.
 func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("redistest: redis-server is not on PATH; make setup installs it")
-		}
-		t.Skip("redistest: redis-server is not on PATH; make setup installs it")
-	}
+	binary := needs.Program(t, "run scripts/setup redis", "redis-server")
+	var err error
 	s := &Server{t: t}
 	// Another process may take the port between the choice and the start.
 	const attempts = 5

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -161,14 +161,8 @@ func TestFeedModel(t *testing.T) { checkHistories(t, 30) }
 
 // TestLongFeedModel runs more histories than TestFeedModel.
 func TestLongFeedModel(t *testing.T) {
-	long(t)
+	needs.Long(t)
 	checkHistories(t, 270)
-}
-
-func long(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("takes over 20 s; set LECTERN_LONG")
-	}
 }
 
 func checkHistories(t *testing.T, n int) {
