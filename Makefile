@@ -1,19 +1,18 @@
 # Lectern. `make help` lists what can be made.
 #
-# Tests that take over 20 seconds are named TestLong… and skip themselves unless LECTERN_LONG is set, so
-# that `go test ./...` stays quick anywhere; `make test-long` runs them, and nothing else.
+# Tests that take over 20 seconds, or need more than Postgres and Redis, are named TestLong…. They skip themselves unless
+# LECTERN_LONG=1, so that `go test ./...` stays quick anywhere. `make test-long` runs these tests, and nothing else.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-race test-long test-citus lint generate bench bench-go fuzz images release e2e
+.PHONY: help up setup build test test-all test-race test-long test-citus lint generate bench bench-go fuzz images release e2e
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # The program takes the shell's place, so that a signal to make reaches it.
 up: ## run everything on this machine, with demo data (ARGS="--help" for more)
-	@scripts/setup postgres
-	@go build -o bin/lectern ./cli/cmd/lectern
+	@scripts/up
 	@exec bin/lectern up $(ARGS)
 
 setup: ## install missing programs that the tests need in addition to Go
@@ -23,13 +22,16 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	go build -o bin/ $$(scripts/modules | sed 's|$$|/...|' | xargs go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}')
 
-test: ## test every module; installs missing programs first, like setup
+test: ## test what a change of a service or of the command line can break; installs Postgres and Redis if they are missing
 	@scripts/test
+
+test-all: ## all tests but test-citus and e2e: test, the chart and the operator, test-race and test-long
+	@scripts/test-all
 
 test-race: setup ## test the modules that serve requests with the race detector
 	@scripts/test-race
 
-test-long: setup ## run the tests that take over 20 seconds
+test-long: setup ## run the tests that take over 20 seconds, or need a browser, Node.js or other shells
 	@scripts/test-long
 
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: the folder of the program that starts it)

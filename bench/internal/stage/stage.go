@@ -108,15 +108,15 @@ func (s *Stage) Keys(ctx context.Context, projects []string) map[string]string {
 	return keys
 }
 
-// Build compiles the command in a folder of the source as it is released, once, and returns its path.
+// Build compiles the command in a folder of the source once, and returns its path.
 func (s *Stage) Build(ctx context.Context, folder string) string {
 	if path, ok := s.built[folder]; ok {
 		return path
 	}
 	path := filepath.Join(s.Folder, "bin-"+filepath.Base(folder))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./"+folder)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./"+folder)
 	cmd.Dir = s.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK="+filepath.Join(s.Root, "go.work"))
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(s.Root, "go.work"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		must.Do(fmt.Errorf("build %s: %w\n%s", folder, err, out))
 	}

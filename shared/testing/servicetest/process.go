@@ -36,7 +36,6 @@ func BuildOf(t testing.TB, module, pkg string) string {
 	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", binary, pkg)
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s of %s: %v\n%s", pkg, module, err, out)
 	}
