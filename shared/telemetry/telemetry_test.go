@@ -147,6 +147,7 @@ func TestTracing(t *testing.T) {
 		{"endpoint", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, true},
 		{"gRPC", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, true},
 		{"exporter", map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, true},
+		{"console", map[string]string{"OTEL_TRACES_EXPORTER": "console"}, true},
 		{"none wins over endpoint", map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -226,5 +227,13 @@ func TestConfigValidate(t *testing.T) {
 				t.Errorf("LOG_LEVEL became %s", c.LogLevel)
 			}
 		})
+	}
+}
+
+func TestUnknownProtocol(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+	_, err := telemetry.Start(t.Context(), telemetry.Options{Config: telemetry.Config{TracesExporter: "otlp"}})
+	if want := "OTEL_EXPORTER_OTLP_PROTOCOL"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Start with a protocol that does not exist: %v, want an error that names %s", err, want)
 	}
 }

@@ -1,13 +1,19 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
 // spanExporter returns the exporter of spans, or nil if tracing is off.
@@ -17,13 +23,21 @@ func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error)
 		return o.SpanExporter, nil
 	case !o.Config.tracing():
 		return nil, nil
+	case o.Config.TracesExporter == "console":
+		return stdouttrace.New()
 	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
-	if err != nil || autoexport.IsNoneSpanExporter(exporter) {
-		return nil, err
+	// OpenTelemetry's own choice by these variables, autoexport, also links the exporters of metrics and of logs.
+	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv(otlpProtocol)); protocol {
+	case "", "http/protobuf":
+		return otlptracehttp.New(ctx)
+	case "grpc":
+		return otlptracegrpc.New(ctx)
+	default:
+		return nil, config.Invalid(otlpProtocol, protocol, "http/protobuf, grpc")
 	}
-	return exporter, nil
 }
+
+const otlpProtocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
 
 // reportEvery is the interval at which a failing export is logged.
 const reportEvery = time.Minute
