@@ -4,7 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"strconv"
+	"maps"
+	"slices"
 
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -18,7 +19,10 @@ type Binding struct {
 	Of         string // the id of the record that the list belongs to, if any
 	Sort       string
 	Descending bool
-	Filters    []string // each in a canonical form
+
+	// Filters has the values of the filters that the request sets, by the name of the parameter, each in a canonical form.
+	// A filter that is not set is not in it. So a cursor stays valid when the list gets another filter.
+	Filters map[string]string
 
 	// Least and Most bound a record's sort key. A cursor with a key outside is refused. The check is not secret, so a client
 	// can make a cursor with any key, and Postgres does not accept every time. A cursor does not depend on them.
@@ -77,11 +81,10 @@ func (b Binding) check(body []byte) [sha256.Size]byte {
 	} else {
 		part("ASC")
 	}
-	for _, f := range b.Filters {
-		part(f)
+	text = binary.AppendUvarint(text, uint64(len(b.Filters)))
+	for _, name := range slices.Sorted(maps.Keys(b.Filters)) {
+		part(name)
+		part(b.Filters[name])
 	}
 	return sha256.Sum256(append(text, body...))
 }
-
-// FormatBound returns the canonical form of a bound on a time, for the filters of a [Binding].
-func FormatBound(micros int64) string { return strconv.FormatInt(micros, 10) }

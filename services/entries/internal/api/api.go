@@ -4,6 +4,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -182,13 +183,23 @@ func readList(q *httpapi.Query, project string) entry.List {
 
 // page reads which part of the list the client asks for.
 func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.ListRequest, error) {
+	filters := map[string]string{}
+	for _, f := range []string{"embeddable_id", "contact_id", "group_id"} {
+		if q.Has(f) {
+			filters[f] = q.Text(f)
+		}
+	}
+	for f, micros := range map[string]int64{
+		"created_after": l.CreatedAfter, "created_before": l.CreatedBefore, "updated_after": l.UpdatedAfter, "updated_before": l.UpdatedBefore,
+	} {
+		if q.Has(f) {
+			filters[f] = strconv.FormatInt(micros, 10) // a time has several spellings
+		}
+	}
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
-		Filters: []string{
-			httpapi.FormatBound(l.CreatedAfter), httpapi.FormatBound(l.CreatedBefore),
-			httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore), l.EmbeddableID, l.ContactID, l.GroupID,
-		},
-		Least: wire.MinTime, Most: wire.MaxTime,
+		Filters: filters,
+		Least:   wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := l.Bounds()
 	request, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))

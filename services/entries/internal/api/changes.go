@@ -41,16 +41,19 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := httpapi.ParseQuery(r, "cursor", "after", "limit", "types", "wait")
-	types := change.All
+	types, filters := change.All, map[string]string{}
 	if q.Has("types") {
 		if types, err = change.ParseTypes(q.Text("types")); err != nil {
 			q.Fail("types", err.Error())
+		}
+		if types != change.All {
+			filters["types"] = types.String()
 		}
 	}
 	after, now := startOf(q)
 	wait := time.Duration(q.Int("wait", 0, 0, maxWait)) * time.Second
 	l, err := q.List(r, httpapi.Binding{
-		Project: project, List: "entries-changes", Filters: []string{types.String()}, Least: 0, Most: math.MaxInt64,
+		Project: project, List: "entries-changes", Filters: filters, Least: 0, Most: math.MaxInt64,
 	}, pagelist.Position{Key: after}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
 	if err != nil {
 		return err

@@ -49,9 +49,13 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := httpapi.ParseQuery(r, "status", "limit", "cursor")
 	which := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
+	filters := map[string]string{}
+	if which.Status != "" {
+		filters["status"] = which.Status
+	}
 	start, end := experiment.Bounds()
 	l, err := q.List(r, httpapi.Binding{
-		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: []string{which.Status},
+		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: filters,
 		Least: wire.MinTime, Most: wire.MaxTime,
 	}, start, end, q.OptionalLimit(a.cfg.MaxLimit))
 	if err != nil {
