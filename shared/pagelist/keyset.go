@@ -11,8 +11,10 @@ import (
 //   - the start of the range (excluded), with a value for each column of the key
 //   - the end of the range (included), likewise
 //   - one parameter of its own
-//   - the parameters of the filter
 type Statements struct {
+	// Parameters is how many parameters First and Chunk take.
+	Parameters int
+
 	// First reads the first chunk and also finds out whether the parent of the list exists. It returns no row
 	// without the parent, and one row without a record for an empty range. If First is empty, Chunk reads the
 	// first chunk. Its own parameter is the limit.
@@ -46,9 +48,9 @@ type Keyset struct {
 	Columns string // of a record, separated by commas
 	Key     string // the columns that order the list, separated by commas; an index leads to them
 
-	// Where selects the records. $1 and further are the parameters of the list; Where names each exactly once.
-	// {range} is replaced by the range of keys, {1} and {2} by the parameters of the filter.
-	Where string
+	// Where selects the records by the parameters of the list, $1 to $Parameters.
+	Where      string
+	Parameters int
 
 	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is no
 	// statement First.
@@ -65,10 +67,11 @@ func (k Keyset) Statements(descending bool) Statements {
 		forward, backward = backward, forward
 	}
 	key := columns(k.Key)
-	own := strings.Count(k.Where, "$") + 2*len(key) + 1 // the number of the limit or the offset
+	own := k.Parameters + 2*len(key) + 1 // the number of the limit or the offset
 	limit := "$" + strconv.Itoa(own)
+	from := k.from(key, descending)
 
-	chunk := "SELECT " + k.Columns + k.from(descending, own+1) + orderBy("", key, forward) + " LIMIT " + limit
+	chunk := "SELECT " + k.Columns + from + orderBy("", key, forward) + " LIMIT " + limit
 	first := ""
 	if k.Parent != "" {
 		first = "SELECT " + prefixed("v.", columns(k.Columns), "") +
@@ -77,26 +80,23 @@ func (k Keyset) Statements(descending bool) Statements {
 			orderBy("v.", key, forward)
 	}
 	return Statements{
-		First: first,
-		Chunk: chunk,
-		Nth:   "SELECT " + k.Key + k.from(descending, own+1) + orderBy("", key, forward) + " OFFSET " + limit + " LIMIT 2",
-		Last:  "SELECT " + k.Key + k.from(descending, own) + orderBy("", key, backward) + " LIMIT 1",
+		Parameters: own,
+		First:      first,
+		Chunk:      chunk,
+		Nth:        "SELECT " + k.Key + from + orderBy("", key, forward) + " OFFSET " + limit + " LIMIT 2",
+		Last:       "SELECT " + k.Key + from + orderBy("", key, backward) + " LIMIT 1",
 	}
 }
 
-// from returns FROM and WHERE. The first parameter of the filter has the number filter.
-func (k Keyset) from(descending bool, filter int) string {
+// from returns FROM and WHERE.
+func (k Keyset) from(key []string, descending bool) string {
 	after, until := " > ", " <= "
 	if descending {
 		after, until = " < ", " >= "
 	}
-	key := columns(k.Key)
-	start := strings.Count(k.Where, "$") + 1
+	start, end := parameters(k.Parameters+1, len(key)), parameters(k.Parameters+1+len(key), len(key))
 	row := tuple(key)
-	keys := row + after + tuple(parameters(start, len(key))) + " AND " + row + until + tuple(parameters(start+len(key), len(key)))
-	where := strings.NewReplacer("{range}", keys,
-		"{1}", "$"+strconv.Itoa(filter), "{2}", "$"+strconv.Itoa(filter+1)).Replace(k.Where)
-	return "\nFROM " + k.Table + "\nWHERE " + where
+	return "\nFROM " + k.Table + "\nWHERE " + k.Where + " AND " + row + after + tuple(start) + " AND " + row + until + tuple(end)
 }
 
 // columns splits a list of columns.

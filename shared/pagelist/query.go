@@ -17,9 +17,8 @@ type Query struct {
 	Pool pgdb.Querier
 	SQL  Statements
 
-	List   []any                // the parameters of the list
-	Bound  func(Position) []any // the parameters of one end of the range
-	Filter []any                // the parameters of the filter
+	List  []any                // the parameters of the list
+	Bound func(Position) []any // the parameters of one end of the range
 
 	// Key reads the sort key and the id of a row's record. The id is valid until the next row. ok is false
 	// for a row without a record.
@@ -39,7 +38,7 @@ type Query struct {
 
 // Arguments returns the parameters of a statement, in the order of [Statements].
 func (q *Query) Arguments(after, end Position, own ...any) []any {
-	return slices.Concat(q.List, q.Bound(after), q.Bound(end), own, q.Filter)
+	return slices.Concat(q.List, q.Bound(after), q.Bound(end), own)
 }
 
 // Chunk reads records into sink. When the sink is full, Chunk reads a short rest of the result to its end and cancels

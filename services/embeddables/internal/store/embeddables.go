@@ -21,7 +21,7 @@ const (
 // embeddables is the list of a project's embeddables, by id.
 var embeddables = pagelist.Keyset{
 	Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
-	Where: "project_id = $1 AND {range}",
+	Where: "project_id = $1", Parameters: 1,
 }.Statements(false)
 
 // embeddableQuery reads a project's embeddables.

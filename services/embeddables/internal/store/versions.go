@@ -18,7 +18,7 @@ const (
 // versions is the list of an embeddable's versions, by number.
 var versions = pagelist.Keyset{
 	Table: "versions", Columns: versionColumns, Key: "version_number",
-	Where:  "project_id = $1 AND embeddable_id = $2 AND {range}",
+	Where: "project_id = $1 AND embeddable_id = $2", Parameters: 2,
 	Parent: "SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2",
 }.Orders()
 

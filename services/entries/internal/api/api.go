@@ -3,8 +3,8 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -79,15 +79,20 @@ func Routes(o Options) *httpapi.Router {
 	return rt
 }
 
+// The parameters of the lists that have filters.
+var (
+	entryParameters    = parameters(entry.ListEntries, "limit", "sort", "direction", "cursor")
+	pageViewParameters = parameters(entry.ListPageViews, "limit", "direction", "include_urls", "cursor")
+)
+
 // listEntries is operation 1.
 func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "created_after", "created_before", "updated_after", "updated_before",
-		"embeddable_id", "contact_id", "group_id", "cursor")
-	which := readList(q, project)
+	q := httpapi.ParseQuery(r, entryParameters...)
+	which := readList(q, project, entry.ListEntries)
 	if q.Enum("sort", "updated_at", "updated_at", "last_updated", "created_at") == "created_at" {
 		which.Sort = entry.ByCreatedAt
 	}
@@ -151,9 +156,8 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "direction", "updated_after", "updated_before",
-		"embeddable_id", "contact_id", "group_id", "include_urls", "cursor")
-	which := readList(q, project)
+	q := httpapi.ParseQuery(r, pageViewParameters...)
+	which := readList(q, project, entry.ListPageViews)
 	which.IncludeURLs = q.Bool("include_urls", false)
 	l, err := a.page(r, q, "entries-page-views", which)
 	if err != nil {
@@ -166,47 +170,51 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
+// parameters returns the names of the filters of an operation, and of its own parameters.
+func parameters(of entry.Operations, own ...string) []string {
+	for f := range entry.Filters(of) {
+		own = append(own, f.Parameter)
+	}
+	return own
+}
+
+// readFilters reads the filters of an operation, and returns those that the request sets.
+func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) {
+	for f := range entry.Filters(of) {
+		if !q.Has(f.Parameter) {
+			continue
+		}
+		c := entry.Condition{Filter: f}
+		switch f.Kind {
+		case entry.Equal:
+			c.Value = q.Identifier(f.Parameter)
+		case entry.After, entry.Before:
+			c.Value = q.Time(f.Parameter, 0)
+		}
+		set = append(set, c)
+	}
+	return set
+}
+
 // readList reads the parameters that the lists of entries and of page views have in common.
-func readList(q *httpapi.Query, project string) entry.List {
+func readList(q *httpapi.Query, project string, of entry.Operations) entry.List {
 	return entry.List{
-		ProjectID:     project,
-		Descending:    q.Descending(),
-		CreatedAfter:  q.Time("created_after", wire.BeforeAll), // page views do not have these two
-		CreatedBefore: q.Time("created_before", wire.AfterAll),
-		UpdatedAfter:  q.Time("updated_after", wire.BeforeAll),
-		UpdatedBefore: q.Time("updated_before", wire.AfterAll),
-		EmbeddableID:  q.Identifier("embeddable_id"),
-		ContactID:     q.Identifier("contact_id"),
-		GroupID:       q.Identifier("group_id"),
+		Selection:  entry.Selection{ProjectID: project, Conditions: readFilters(q, of)},
+		Descending: q.Descending(),
 	}
 }
 
 // page reads which part of the list the client asks for.
 func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.ListRequest, error) {
-	filters := map[string]string{}
-	for _, f := range []string{"embeddable_id", "contact_id", "group_id"} {
-		if q.Has(f) {
-			filters[f] = q.Text(f)
-		}
-	}
-	for f, micros := range map[string]int64{
-		"created_after": l.CreatedAfter, "created_before": l.CreatedBefore, "updated_after": l.UpdatedAfter, "updated_before": l.UpdatedBefore,
-	} {
-		if q.Has(f) {
-			filters[f] = strconv.FormatInt(micros, 10) // a time has several spellings
-		}
-	}
-	binding := httpapi.Binding{
-		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
-		Filters: filters,
-		Least:   wire.MinTime, Most: wire.MaxTime,
+	filters := make(map[string]string, len(l.Conditions))
+	for _, c := range l.Conditions {
+		filters[c.Parameter] = fmt.Sprint(c.Value) // not the text of the request: a time has several spellings
 	}
 	start, end := l.Bounds()
-	request, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
-	// The indexes are of updated_at with contact or embeddable, and of each time alone.
-	request.Page.Scans = l.GroupID != "" || l.Sort == entry.ByUpdatedAt && l.IsCreatedBounded() ||
-		l.Sort == entry.ByCreatedAt && (l.ContactID != "" || l.EmbeddableID != "")
-	return request, err
+	return q.List(r, httpapi.Binding{
+		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending, Filters: filters,
+		Least: wire.MinTime, Most: wire.MaxTime,
+	}, start, end, q.Limit(a.cfg.MaxLimit))
 }
 
 func entryPath(r *http.Request) (project, id string, err error) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/wire"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
@@ -28,17 +28,17 @@ type Insights interface {
 
 // counts is the operation entries-counts.
 func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
-	q, filter, err := insightQuery(r, "interval", "by", "timezone")
+	q, which, err := insightQuery(r, countParameters)
 	if err != nil {
 		return err
 	}
 	ask := insight.CountsQuestion{
-		Filter:   filter,
-		Interval: q.Enum("interval", "day", "day", "week", "month", "all"),
-		By:       insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
-		Timezone: q.Zone("timezone", "UTC"),
+		Selection: which,
+		Interval:  q.Enum("interval", "day", "day", "week", "month", "all"),
+		By:        insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
+		Timezone:  q.Zone("timezone", "UTC"),
 	}
-	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) {
+	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) {
 		rows, body, err := from.Counts(r.Context(), ask)
 		if err == nil && rows > insight.MaxCounts {
 			allowed := "a shorter period, or one embeddable"
@@ -53,13 +53,13 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 
 // funnel is the operation entries-funnel.
 func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
-	q, filter, err := insightQuery(r, "by")
+	q, which, err := insightQuery(r, funnelParameters)
 	if err != nil {
 		return err
 	}
 	needEmbeddable(q)
-	ask := insight.FunnelQuestion{Filter: filter, ByVersion: q.Enum("by", "none", "none", "version") == "version"}
-	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) {
+	ask := insight.FunnelQuestion{Selection: which, ByVersion: q.Enum("by", "none", "none", "version") == "version"}
+	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) {
 		rows, body, err := from.Funnels(r.Context(), ask)
 		if err == nil && rows > insight.MaxFunnelRows {
 			err = apierr.BadParameter("by", "version", fmt.Sprintf("none, or one version by the parameter version, because there are more than %d versions and pages", insight.MaxFunnelRows))
@@ -70,36 +70,35 @@ func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 
 // answers is the operation entries-answers.
 func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
-	q, filter, err := insightQuery(r, "key")
+	q, which, err := insightQuery(r, answerParameters)
 	if err != nil {
 		return err
 	}
 	needEmbeddable(q)
-	ask := insight.AnswersQuestion{Filter: filter, Key: q.Identifier("key")}
-	return a.answer(w, r, q, filter, func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
+	ask := insight.AnswersQuestion{Selection: which, Key: q.Identifier("key")}
+	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
 }
 
-// insightQuery reads the filters that all insights have. own are the further parameters of one.
-func insightQuery(r *http.Request, own ...string) (*httpapi.Query, insight.Filter, error) {
+// The parameters of the insights.
+var (
+	countParameters  = parameters(entry.Insights, "version", "interval", "by", "timezone")
+	funnelParameters = parameters(entry.Insights, "version", "by")
+	answerParameters = parameters(entry.Insights, "version", "key")
+)
+
+// insightQuery reads which entries an insight is about. known are its parameters.
+func insightQuery(r *http.Request, known []string) (*httpapi.Query, insight.Selection, error) {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
-		return nil, insight.Filter{}, err
+		return nil, insight.Selection{}, err
 	}
-	q := httpapi.ParseQuery(r, append(own, "embeddable_id", "version",
-		"created_after", "created_before", "updated_after", "updated_before")...)
-	f := insight.Filter{
-		ProjectID:     project,
-		EmbeddableID:  q.Identifier("embeddable_id"),
-		CreatedAfter:  q.Time("created_after", wire.BeforeAll),
-		CreatedBefore: q.Time("created_before", wire.AfterAll),
-		UpdatedAfter:  q.Time("updated_after", wire.BeforeAll),
-		UpdatedBefore: q.Time("updated_before", wire.AfterAll),
-	}
+	q := httpapi.ParseQuery(r, known...)
+	which := insight.Selection{Selection: entry.Selection{ProjectID: project, Conditions: readFilters(q, entry.Insights)}}
 	if q.Has("version") {
 		version := int64(q.Int("version", 0, math.MinInt64, math.MaxInt64))
-		f.Version = &version
+		which.Version = &version
 	}
-	return q, f, nil
+	return q, which, nil
 }
 
 // needEmbeddable refuses a question about no embeddable: pages and keys of several have nothing in common.
@@ -111,12 +110,12 @@ func needEmbeddable(q *httpapi.Query) {
 
 // answer answers with the result of read. Its version is the project's newest number. This is read first and from the same
 // database. So the data is at least as new as its version.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, f insight.Filter, read func(Insights) ([]byte, error)) error {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, projectID string, read func(Insights) ([]byte, error)) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
 	from := a.insights()
-	version, err := from.Version(r.Context(), f.ProjectID)
+	version, err := from.Version(r.Context(), projectID)
 	if err != nil {
 		return err
 	}

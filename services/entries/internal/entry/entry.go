@@ -59,7 +59,7 @@ const (
 	ByCreatedAt
 )
 
-// String returns the name of the sort in the API.
+// String returns the name of the sort in the API, which is that of its field.
 func (s Sort) String() string {
 	if s == ByCreatedAt {
 		return "created_at"
@@ -69,32 +69,26 @@ func (s Sort) String() string {
 
 // List asks for entries, or for entries with their page views.
 type List struct {
-	ProjectID     string
-	Sort          Sort
-	Descending    bool
-	UpdatedAfter  int64 // exclusive; wire.BeforeAll for no bound
-	UpdatedBefore int64 // exclusive; wire.AfterAll for no bound
-	CreatedAfter  int64 // as above, of a list of entries
-	CreatedBefore int64
-	EmbeddableID  string // exact, as the two below; "", which no entry has, for any
-	ContactID     string
-	GroupID       string
-	IncludeURLs   bool // of page views
+	Selection
+
+	Sort        Sort
+	Descending  bool
+	IncludeURLs bool // of page views
 }
 
 // Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id is
 // between two keys.
 func (l List) Bounds() (start, end pagelist.Position) {
-	low := pagelist.Position{Key: wire.BeforeAll}
-	high := pagelist.Position{Key: wire.AfterAll}
-	after, before := l.UpdatedAfter, l.UpdatedBefore
-	if l.Sort == ByCreatedAt {
-		after, before = l.CreatedAfter, l.CreatedBefore
+	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
+	for _, c := range l.Conditions {
+		switch at, _ := c.Value.(int64); {
+		case c.Field != l.Sort.String():
+		case c.Kind == After:
+			low.Key = at + 1 // times are whole microseconds
+		case c.Kind == Before:
+			high.Key = at
+		}
 	}
-	if after != wire.BeforeAll {
-		low.Key = after + 1 // times are whole microseconds
-	}
-	high.Key = before
 	if l.Descending {
 		return high, low
 	}
@@ -120,11 +114,6 @@ func ValidArrival(p pagelist.Position) bool {
 	}
 	n, err := strconv.ParseInt(p.ID, 10, 64)
 	return err == nil && n > 0
-}
-
-// IsCreatedBounded reports whether the list has a bound on created_at.
-func (l List) IsCreatedBounded() bool {
-	return l.CreatedAfter != wire.BeforeAll || l.CreatedBefore != wire.AfterAll
 }
 
 // EventBounds returns the start and the end of a list of events in its order.

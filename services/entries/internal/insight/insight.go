@@ -2,15 +2,13 @@
 // embeddable, and the distribution of an answer. It does no I/O.
 package insight
 
-// Filter selects entries. Times are Unix microseconds, and exclusive.
-type Filter struct {
-	ProjectID     string
-	EmbeddableID  string // of the entry; "" for any
-	CreatedAfter  int64  // wire.BeforeAll for no bound
-	CreatedBefore int64  // wire.AfterAll for no bound
-	UpdatedAfter  int64
-	UpdatedBefore int64
-	Version       *int64 // entries with a page view of this version; nil for any
+import "github.com/lectern-dev/lectern/services/entries/internal/entry"
+
+// Selection selects the entries of an insight.
+type Selection struct {
+	entry.Selection
+
+	Version *int64 // entries with a page view of this version; nil for any
 }
 
 // By splits counts.
@@ -28,7 +26,7 @@ const MaxCounts = 2000
 
 // CountsQuestion asks for the entries of each interval.
 type CountsQuestion struct {
-	Filter
+	Selection
 	Interval string // day, week, month or all
 	By       By
 	Timezone string // an IANA name: where days begin
@@ -48,12 +46,12 @@ const (
 
 // FunnelQuestion asks how far entries came.
 type FunnelQuestion struct {
-	Filter
+	Selection
 	ByVersion bool
 }
 
 // AnswersQuestion asks for the top-level keys of entry_data, or for the values of one key.
 type AnswersQuestion struct {
-	Filter
+	Selection
 	Key string // "": for the keys
 }

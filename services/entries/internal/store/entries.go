@@ -32,49 +32,28 @@ SELECT ` + entryColumns + `
 FROM entries
 WHERE project_id = $1 AND entry_id = $2`
 
-// The lists of entries, for each set of filters by id. If the list is ordered by updated_at, a filter on updated_at
-// is a part of the range. One on created_at passes over rows.
-var (
-	entriesByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
-		return pagelist.Keyset{
-			Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
-			Where: "project_id = $1" + ids.where() + " AND {range}",
-		}.Orders()
-	})
+// entryList returns the statements that read columns of the entries of l, with the parameters of the list.
+func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
+	var s statement
+	where := s.selected(l.Selection, l.Sort.String())
+	return pagelist.Keyset{
+		Table: "entries", Columns: columns, Key: l.Sort.String() + ", entry_id", Where: where, Parameters: len(s.args),
+	}.Statements(l.Descending), s.args
+}
 
-	createdByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
-		return pagelist.Keyset{
-			Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
-			Where: "project_id = $1" + ids.where() + " AND {range} AND created_at > {1} AND created_at < {2}",
-		}.Orders()
-	})
-
-	entriesByCreatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
-		return pagelist.Keyset{
-			Table: "entries", Columns: entryColumns, Key: "created_at, entry_id",
-			Where: "project_id = $1" + ids.where() + " AND {range} AND updated_at > {1} AND updated_at < {2}",
-		}.Orders()
-	})
-)
-
-// entryQuery reads the entries of l.
-func entryQuery(pool pgdb.Querier, l entry.List) *pagelist.Query {
-	ids, values := idFilterOf(l)
-	sql, sortColumn, filter := entriesByUpdatedAt[ids], columnUpdatedAt, []any(nil)
-	switch {
-	case l.Sort == entry.ByCreatedAt:
-		sql, sortColumn = entriesByCreatedAt[ids], columnCreatedAt
-		filter = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
-	case l.IsCreatedBounded():
-		sql, filter = createdByUpdatedAt[ids], []any{pgdb.Timestamp(l.CreatedAfter), pgdb.Timestamp(l.CreatedBefore)}
+// entryQuery reads columns of the entries of l, which begin with entryHeadColumns.
+func entryQuery(pool pgdb.Querier, columns string, l entry.List) *pagelist.Query {
+	sortColumn := columnUpdatedAt
+	if l.Sort == entry.ByCreatedAt {
+		sortColumn = columnCreatedAt
 	}
+	sql, args := entryList(columns, l)
 	project := wire.AppendText(nil, []byte(l.ProjectID))
 	return &pagelist.Query{
-		Pool:   pgdb.Pinned(pool),
-		SQL:    sql.In(l.Descending),
-		List:   append([]any{l.ProjectID}, values...),
-		Bound:  func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
-		Filter: filter,
+		Pool:  pgdb.Pinned(pool),
+		SQL:   sql,
+		List:  args,
+		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return row.Micros(sortColumn), row.Text(columnEntryID), true
 		},

@@ -41,7 +41,7 @@ const (
 // events is the list of an entry's events, by timestamp and then arrival.
 var events = pagelist.Keyset{
 	Table: "events", Columns: eventColumns, Key: `"timestamp", arrival`,
-	Where:  "project_id = $1 AND entry_id = $2 AND {range}",
+	Where: "project_id = $1 AND entry_id = $2", Parameters: 2,
 	Parent: "SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2",
 }.Orders()
 

@@ -1,54 +1,57 @@
 package store
 
 import (
+	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// idFilter is a set of the columns in idColumns. A list compares each column in the set with one id. Each set has
-// statements of its own. With a condition such as ($2 IS NULL OR contact_id = $2), Postgres could not use the index
-// of a column.
-type idFilter byte
-
-// idColumns are the columns by which a list can be filtered. Bit n of an idFilter represents column n.
-var idColumns = [...]string{"embeddable_id", "contact_id", "group_id"}
-
-// eachIDFilter returns the results of of for each set of filters.
-func eachIDFilter[T any](of func(idFilter) T) (all [1 << len(idColumns)]T) {
-	for ids := range all {
-		all[ids] = of(idFilter(ids))
-	}
-	return all
+// statement is SQL with its arguments, which a list or an insight builds for the conditions of a request. Each set of filters
+// has SQL of its own. With a condition such as ($2 IS NULL OR contact_id = $2), Postgres could not use the index of a column.
+type statement struct {
+	sql  string
+	args []any
 }
 
-// idFilterOf returns the filters of l, and the ids in the order of their parameters.
-func idFilterOf(l entry.List) (ids idFilter, values []any) {
-	for n, id := range [len(idColumns)]string{l.EmbeddableID, l.ContactID, l.GroupID} {
-		if id != "" {
-			ids |= 1 << n
-			values = append(values, id)
+// arg adds an argument and returns its parameter.
+func (s *statement) arg(value any) string {
+	s.args = append(s.args, value)
+	return "$" + strconv.Itoa(len(s.args))
+}
+
+// operators are those of the kinds of filters.
+var operators = map[entry.Kind]string{entry.Equal: " = ", entry.After: " > ", entry.Before: " < "}
+
+// selected returns the condition for the rows that a selection selects. It leaves out the conditions on the field except, which
+// a list has as its range. The tables entries and progress have the same columns for it.
+func (s *statement) selected(by entry.Selection, except string) string {
+	if s.args == nil {
+		s.arg(by.ProjectID)
+	}
+	sql := "project_id = $1"
+	for _, c := range by.Conditions {
+		if c.Field == except {
+			continue
 		}
-	}
-	return ids, values
-}
-
-// columns returns the columns of the set.
-func (ids idFilter) columns() (names []string) {
-	for n, name := range idColumns {
-		if ids&(1<<n) != 0 {
-			names = append(names, name)
+		value := c.Value
+		if at, ok := value.(int64); ok {
+			value = pgdb.Timestamp(at)
 		}
+		sql += " AND " + c.Field + operators[c.Kind] + s.arg(value)
 	}
-	return names
+	return sql
 }
 
-// where returns the condition of the set, as an addition to another condition. Its parameters begin with $2.
-func (ids idFilter) where() string {
-	var sql strings.Builder
-	for n, name := range ids.columns() {
-		sql.WriteString(" AND " + name + " = $" + strconv.Itoa(2+n))
-	}
-	return sql.String()
+// indexed has the fields by which an index finds the entries of a list in its order.
+var indexed = map[entry.Sort][]string{
+	entry.ByUpdatedAt: {"updated_at", "contact_id", "embeddable_id"},
+	entry.ByCreatedAt: {"created_at"},
+}
+
+// scans reports whether a statement of l may read any number of entries outside of its page.
+func scans(l entry.List) bool {
+	return slices.ContainsFunc(l.Conditions, func(c entry.Condition) bool { return !slices.Contains(indexed[l.Sort], c.Field) })
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -39,13 +38,11 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for index, l := range map[string]entry.List{
-		"entries_by_contact":    {ContactID: "co_1"},
-		"entries_by_embeddable": {EmbeddableID: "emb_1"},
-	} {
+	for index, value := range map[string]string{"entries_by_contact": "co_1", "entries_by_embeddable": "emb_1"} {
+		field := strings.TrimPrefix(index, "entries_by_") + "_id"
+		by := entry.Condition{Filter: entry.Filter{Field: field, Kind: entry.Equal}, Value: value}
+		l := entry.List{Selection: entry.Selection{ProjectID: "pr_1", Conditions: []entry.Condition{by}}}
 		for _, l.Descending = range []bool{false, true} {
-			l.ProjectID, l.UpdatedAfter, l.UpdatedBefore = "pr_1", wire.BeforeAll, wire.AfterAll
-			l.CreatedAfter, l.CreatedBefore = wire.BeforeAll, wire.AfterAll
 			start, end := l.Bounds()
 			before := 2*(deepest-page) - 1 // the last entry of page 999
 			if l.Descending {

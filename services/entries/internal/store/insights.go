@@ -15,46 +15,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pginsert"
-	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
-
-// statement is the SQL of an insight with its arguments. Each set of filters has SQL of its own.
-type statement struct {
-	sql  string
-	args []any
-}
-
-// arg adds an argument and returns its parameter.
-func (s *statement) arg(value any) string {
-	s.args = append(s.args, value)
-	return "$" + strconv.Itoa(len(s.args))
-}
-
-// selected returns the condition for the rows that f selects. The tables entries and progress have the same columns
-// for it.
-func (s *statement) selected(f insight.Filter) string {
-	if s.args == nil {
-		s.arg(f.ProjectID)
-	}
-	sql := "project_id = $1"
-	if f.EmbeddableID != "" {
-		sql += " AND embeddable_id = " + s.arg(f.EmbeddableID)
-	}
-	for _, bound := range []struct {
-		condition string
-		micros    int64
-	}{
-		{"created_at > ", f.CreatedAfter}, {"created_at < ", f.CreatedBefore},
-		{"updated_at > ", f.UpdatedAfter}, {"updated_at < ", f.UpdatedBefore},
-	} {
-		if bound.micros != wire.BeforeAll && bound.micros != wire.AfterAll {
-			sql += " AND " + bound.condition + s.arg(pgdb.Timestamp(bound.micros))
-		}
-	}
-	return sql
-}
 
 // Rows of progress: those of whole entries, and those of versions.
 const (
@@ -62,11 +25,11 @@ const (
 	ofVersions = "(part > 0 OR NOT several)"
 )
 
-// progressOf returns the condition for the rows of progress that f selects.
-func (s *statement) progressOf(f insight.Filter) string {
-	sql := s.selected(f) + " AND embeddable_id IS NOT NULL"
-	if f.Version != nil {
-		sql += " AND " + s.versionOf(*f.Version)
+// progressOf returns the condition for the rows of progress that i selects.
+func (s *statement) progressOf(i insight.Selection) string {
+	sql := s.selected(i.Selection, "") + " AND embeddable_id IS NOT NULL"
+	if i.Version != nil {
+		sql += " AND " + s.versionOf(*i.Version)
 	}
 	return sql
 }
@@ -160,7 +123,7 @@ func countsOf(q insight.CountsQuestion) statement {
 	case insight.ByVersion:
 		rows, split, groups = ofVersions, "embeddable_id, version", "day, embeddable_id, version"
 	}
-	condition := s.progressOf(q.Filter)
+	condition := s.progressOf(q.Selection)
 	zone := s.arg(q.Timezone) + "::text"
 	// The day is local. 00:00 may come twice where clocks go back: a day begins with the first.
 	utc := func(local string) string {
@@ -174,7 +137,7 @@ func countsOf(q insight.CountsQuestion) statement {
           UNION ALL
           SELECT `+day+`, embeddable_id, NULL, 1, 0, 0, 0
           FROM entries
-          WHERE `+s.selected(q.Filter)
+          WHERE `+s.selected(q.Selection.Selection, "")
 	}
 	notEmpty := "f.entries > 0"
 	if q.By == insight.ByNone {
@@ -240,13 +203,13 @@ func funnelOf(q insight.FunnelQuestion) statement {
 	s.sql = `(
     SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
     FROM progress
-    WHERE ` + s.progressOf(q.Filter) + `
+    WHERE ` + s.progressOf(q.Selection) + `
 )`
 	if q.Version == nil {
 		s.sql += ` UNION ALL (
     SELECT NULL, count(1), NULL, NULL, NULL, NULL, NULL, NULL
     FROM entries
-    WHERE ` + s.selected(q.Filter) + `
+    WHERE ` + s.selected(q.Selection.Selection, "") + `
 )`
 	}
 	return s
@@ -343,21 +306,21 @@ func (s *Store) namePages(ctx context.Context, projectID string, pages []*insigh
 // dataOf returns the query of the parsed entry_data of each entry. Postgres parses it once, and in parallel. A single text
 // that it cannot parse fails the statement, unless careful: then such data is null. entry_json takes several times as long. So
 // it parses only what may fail: \u0000 and half of a pair of surrogates, a great exponent, or many digits or levels.
-func (s *statement) dataOf(f insight.Filter, careful bool) string {
-	parsed, selected := "parse_entry(entry_data)", s.selected(f)
+func (s *statement) dataOf(i insight.Selection, careful bool) string {
+	parsed, selected := "parse_entry(entry_data)", s.selected(i.Selection, "")
 	if careful {
 		parsed = `CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END`
 	}
-	if f.Version != nil {
-		selected += " AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = " + s.arg(*f.Version) + ")"
+	if i.Version != nil {
+		selected += " AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = " + s.arg(*i.Version) + ")"
 	}
 	return "(SELECT " + parsed + " AS data FROM entries WHERE " + selected + " OFFSET 0) d"
 }
 
 // keysOf returns the statement of keys.
-func keysOf(f insight.Filter, careful bool) statement {
+func keysOf(i insight.Selection, careful bool) statement {
 	var s statement
-	data, with, unreadable := s.dataOf(f, careful), "", "0"
+	data, with, unreadable := s.dataOf(i, careful), "", "0"
 	if careful {
 		with = "parsed AS MATERIALIZED (SELECT data FROM " + data + "), "
 		data, unreadable = "parsed", "(SELECT count(1) FROM parsed WHERE data IS NULL)"
@@ -382,9 +345,9 @@ SELECT 1, json_build_object(
 }
 
 // answersOf returns the statement of a key's values.
-func answersOf(f insight.Filter, key string, careful bool) statement {
+func answersOf(i insight.Selection, key string, careful bool) statement {
 	var s statement
-	data := s.dataOf(f, careful)
+	data := s.dataOf(i, careful)
 	name := s.arg(key) + "::text"
 	s.sql = `WITH answer AS MATERIALIZED (
     SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable
@@ -431,9 +394,9 @@ FROM answer`
 // Answers returns the keys of entry_data, or the values of one, as JSON.
 func (s *Store) Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error) {
 	for _, careful := range []bool{false, true} {
-		ask := keysOf(q.Filter, careful)
+		ask := keysOf(q.Selection, careful)
 		if q.Key != "" {
-			ask = answersOf(q.Filter, q.Key, careful)
+			ask = answersOf(q.Selection, q.Key, careful)
 		}
 		_, body, err = s.answer(ctx, ask)
 		pg, ok := errors.AsType[*pgconn.PgError](err)

@@ -32,24 +32,20 @@ const firstViewColumn = columnUpdatedAt + 1
 // maxViewRows bounds the rows that one statement reads, even if an entry has more page views.
 const maxViewRows = 5000
 
-// pageViews reads a chunk of entries with their page views, for each set of filters and either direction. It returns
-// a row for each page view, and one row for an entry without any. The parameters are those of the statements of
-// entriesByUpdatedAt, then the limit of rows. The subquery also has that limit, so that Postgres does not sort all
-// page views of an entry that has very many.
-var pageViews = eachIDFilter(func(ids idFilter) map[bool]string {
-	return map[bool]string{false: pageViewsBy(ids, ""), true: pageViewsBy(ids, " DESC")}
-})
-
-func pageViewsBy(ids idFilter, direction string) string {
-	entries := pagelist.Keyset{
-		Table: "entries", Columns: entryHeadColumns, Key: "updated_at, entry_id",
-		Where: "project_id = $1" + ids.where() + " AND {range}",
-	}.Orders().In(direction != "").Chunk
-	limit := "$" + strconv.Itoa(7+len(ids.columns()))
+// pageViewList returns the statement that reads a chunk of entries with their page views. entries is the statement that reads
+// the entries alone, and its last parameter is their limit. The statement returns a row for each page view, and one row for
+// an entry without any. Its last parameter is the limit of rows. The subquery also has that limit, so that Postgres does not
+// sort all page views of an entry that has very many.
+func pageViewList(entries pagelist.Statements, descending bool) string {
+	direction := ""
+	if descending {
+		direction = " DESC"
+	}
+	limit := "$" + strconv.Itoa(entries.Parameters+1)
 	return `
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (` + entries + `) e
+FROM (` + entries.Chunk + `) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
@@ -84,9 +80,9 @@ type viewSource struct {
 }
 
 func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
-	ids, _ := idFilterOf(l)
+	entries := entryQuery(pool, entryHeadColumns, l)
 	return &viewSource{
-		Query: entryQuery(pool, l), sql: pageViews[ids][l.Descending],
+		Query: entries, sql: pageViewList(entries.SQL, l.Descending),
 		project: l.ProjectID, projectText: wire.AppendText(nil, []byte(l.ProjectID)), urls: l.IncludeURLs,
 	}
 }

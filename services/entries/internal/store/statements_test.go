@@ -6,29 +6,55 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/pginsert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/wire"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// filtered returns selections by no filter, by each that an operation has, and by all of these. So the number of statements
+// does not double with each filter.
+func filtered(of entry.Operations) map[string]entry.Selection {
+	values := map[entry.Kind]any{entry.Equal: "x", entry.After: int64(1), entry.Before: int64(2)}
+	all := entry.Selection{ProjectID: "pr_1"}
+	found := map[string]entry.Selection{"": all}
+	for f := range entry.Filters(of) {
+		c := entry.Condition{Filter: f, Value: values[f.Kind]}
+		found[" by "+strings.TrimSuffix(f.Parameter, "_id")] = entry.Selection{ProjectID: "pr_1", Conditions: []entry.Condition{c}}
+		all.Conditions = append(all.Conditions, c)
+	}
+	found[" by all"] = all
+	return found
+}
+
+// directions returns the directions in which a list is checked, by name: both, or the default for a single filter.
+func directions(by entry.Selection) map[string]bool {
+	if len(by.Conditions) == 1 {
+		return map[string]bool{"Descending": true}
+	}
+	return map[string]bool{"Ascending": false, "Descending": true}
+}
+
 // statements returns all statements of the package.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
-	for ids := range entriesByUpdatedAt {
-		by := ""
-		if columns := idFilter(ids).columns(); columns != nil {
-			by = " by " + strings.ReplaceAll(strings.Join(columns, ","), "_id", "") // Postgres shortens names of over 63 bytes
+	for name, by := range filtered(entry.ListEntries) {
+		for sort, list := range map[entry.Sort]string{entry.ByUpdatedAt: "entriesByUpdatedAt", entry.ByCreatedAt: "entriesByCreatedAt"} {
+			if len(by.Conditions) == 1 && by.Conditions[0].Field == sort.String() {
+				continue // only the range differs
+			}
+			for direction, descending := range directions(by) {
+				sql, _ := entryList(entryColumns, entry.List{Selection: by, Sort: sort, Descending: descending})
+				pgtest.AddList(all, list+direction+name, sql)
+			}
 		}
-		pgtest.AddList(all, "entriesByUpdatedAtAscending"+by, entriesByUpdatedAt[ids].Ascending)
-		pgtest.AddList(all, "entriesByUpdatedAtDescending"+by, entriesByUpdatedAt[ids].Descending)
-		pgtest.AddList(all, "createdByUpdatedAtAscending"+by, createdByUpdatedAt[ids].Ascending)
-		pgtest.AddList(all, "createdByUpdatedAtDescending"+by, createdByUpdatedAt[ids].Descending)
-		pgtest.AddList(all, "entriesByCreatedAtAscending"+by, entriesByCreatedAt[ids].Ascending)
-		pgtest.AddList(all, "entriesByCreatedAtDescending"+by, entriesByCreatedAt[ids].Descending)
-		all["pageViewsAscending"+by], all["pageViewsDescending"+by] = pageViews[ids][false], pageViews[ids][true]
+	}
+	for name, by := range filtered(entry.ListPageViews) {
+		for direction, descending := range directions(by) {
+			all["pageViews"+direction+name] = newViewSource(nil, entry.List{Selection: by, Descending: descending}).sql
+		}
 	}
 	pgtest.AddList(all, "eventsAscending", events.Ascending)
 	pgtest.AddList(all, "eventsDescending", events.Descending)
@@ -36,15 +62,15 @@ func statements(t *testing.T) map[string]string {
 		pgtest.AddList(all, "changes of "+types.String(), list)
 	}
 	version := int64(1)
-	any := insight.Filter{ProjectID: "pr_1", CreatedAfter: wire.BeforeAll, CreatedBefore: wire.AfterAll, UpdatedAfter: wire.BeforeAll, UpdatedBefore: wire.AfterAll}
-	for name, f := range map[string]insight.Filter{"": any, " filtered": {ProjectID: "pr_1", EmbeddableID: "emb_1", Version: &version}} {
+	filters := filtered(entry.Insights)
+	for name, f := range map[string]insight.Selection{"": {Selection: filters[""]}, " filtered": {Selection: filters[" by all"], Version: &version}} {
 		for _, interval := range []string{"day", "all"} {
 			for _, by := range []insight.By{insight.ByNone, insight.ByEmbeddable, insight.ByVersion} {
-				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Filter: f, Interval: interval, By: by, Timezone: "UTC"}).sql
+				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Selection: f, Interval: interval, By: by, Timezone: "UTC"}).sql
 			}
 		}
-		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Filter: f}).sql
-		all["funnel by version"+name] = funnelOf(insight.FunnelQuestion{Filter: f, ByVersion: true}).sql
+		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Selection: f}).sql
+		all["funnel by version"+name] = funnelOf(insight.FunnelQuestion{Selection: f, ByVersion: true}).sql
 		for how, careful := range map[string]bool{"": false, " careful": true} {
 			all["keys"+name+how], all["answers"+name+how] = keysOf(f, careful).sql, answersOf(f, "key", careful).sql
 		}

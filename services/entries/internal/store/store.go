@@ -58,13 +58,13 @@ func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, e
 
 // Entries opens a page of a project's entries.
 func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
-	page.Moves = l.Moves()
-	return pagelist.Open(ctx, entryQuery(s.pool, l), page)
+	page.Moves, page.Scans = l.Moves(), scans(l)
+	return pagelist.Open(ctx, entryQuery(s.pool, entryColumns, l), page)
 }
 
 // PageViews opens a page of a project's entries with their page views, ordered by update.
 func (s *Store) PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
-	page.Moves = l.Moves()
+	page.Moves, page.Scans = l.Moves(), scans(l)
 	return pagelist.Open(ctx, newViewSource(s.pool, l), page)
 }
 

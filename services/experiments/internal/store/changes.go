@@ -20,7 +20,7 @@ const (
 // statusChanges is the list of the changes of an experiment's status, the oldest first.
 var statusChanges = pagelist.Keyset{
 	Table: "status_changes", Columns: changeColumns, Key: "change",
-	Where: "project_id = $1 AND experiment_id = $2 AND {range}",
+	Where: "project_id = $1 AND experiment_id = $2", Parameters: 2,
 }.Statements(false)
 
 // changeQuery reads the changes of an experiment's status. Every experiment has at least one, stored together with

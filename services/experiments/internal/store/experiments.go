@@ -44,27 +44,26 @@ WHERE project_id = $1 AND experiment_id = $2`
 var (
 	experiments = pagelist.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
-		Where: "project_id = $1 AND {range}",
+		Where: "project_id = $1", Parameters: 1,
 	}.Statements(true)
 
 	experimentsOfStatus = pagelist.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
-		Where: "project_id = $1 AND status = {1} AND {range}",
+		Where: "project_id = $1 AND status = $2", Parameters: 2,
 	}.Statements(true)
 )
 
 // experimentQuery reads the experiments of l.
 func experimentQuery(pool pgdb.Querier, l experiment.List) *pagelist.Query {
-	sql, filter := experiments, []any(nil)
+	sql, args := experiments, []any{l.ProjectID}
 	if l.Status != "" {
-		sql, filter = experimentsOfStatus, []any{l.Status}
+		sql, args = experimentsOfStatus, append(args, l.Status)
 	}
 	return &pagelist.Query{
-		Pool:   pgdb.Pinned(pool),
-		SQL:    sql,
-		List:   []any{l.ProjectID},
-		Bound:  func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
-		Filter: filter,
+		Pool:  pgdb.Pinned(pool),
+		SQL:   sql,
+		List:  args,
+		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return row.Micros(columnCreatedAt), row.Text(columnID), true
 		},

@@ -839,294 +839,6 @@ FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started
       WHERE f.entries > 0
       LIMIT 2001) c
 
--- name: createdByUpdatedAtAscending by contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id LIMIT $8
-
--- name: createdByUpdatedAtAscending by contact,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by contact,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtAscending by contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: createdByUpdatedAtAscending by contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtAscending by embeddable,contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $10 AND created_at < $11
-ORDER BY updated_at, entry_id LIMIT $9
-
--- name: createdByUpdatedAtAscending by embeddable,contact,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by embeddable,contact,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $10 AND created_at < $11
-ORDER BY updated_at, entry_id OFFSET $9 LIMIT 2
-
--- name: createdByUpdatedAtAscending by embeddable,contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id LIMIT $8
-
--- name: createdByUpdatedAtAscending by embeddable,contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by embeddable,contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtAscending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id LIMIT $8
-
--- name: createdByUpdatedAtAscending by embeddable,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by embeddable,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtAscending by embeddable.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: createdByUpdatedAtAscending by embeddable.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by embeddable.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtAscending by group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: createdByUpdatedAtAscending by group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending by group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtAscending.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at, entry_id LIMIT $6
-
--- name: createdByUpdatedAtAscending.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $6 AND created_at < $7
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: createdByUpdatedAtAscending.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
-
--- name: createdByUpdatedAtDescending by contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
-
--- name: createdByUpdatedAtDescending by contact,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by contact,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtDescending by contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT $7
-
--- name: createdByUpdatedAtDescending by contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtDescending by embeddable,contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $10 AND created_at < $11
-ORDER BY updated_at DESC, entry_id DESC LIMIT $9
-
--- name: createdByUpdatedAtDescending by embeddable,contact,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by embeddable,contact,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $10 AND created_at < $11
-ORDER BY updated_at DESC, entry_id DESC OFFSET $9 LIMIT 2
-
--- name: createdByUpdatedAtDescending by embeddable,contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
-
--- name: createdByUpdatedAtDescending by embeddable,contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by embeddable,contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtDescending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
-
--- name: createdByUpdatedAtDescending by embeddable,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by embeddable,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
-
--- name: createdByUpdatedAtDescending by embeddable.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT $7
-
--- name: createdByUpdatedAtDescending by embeddable.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by embeddable.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtDescending by group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC LIMIT $7
-
--- name: createdByUpdatedAtDescending by group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending by group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
-ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
-
--- name: createdByUpdatedAtDescending.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at DESC, entry_id DESC LIMIT $6
-
--- name: createdByUpdatedAtDescending.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $6 AND created_at < $7
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: createdByUpdatedAtDescending.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $7 AND created_at < $8
-ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
-
 -- name: deleteCounter
 DELETE FROM project_changes
 WHERE project_id = $1
@@ -1150,419 +862,185 @@ WHERE project_id = $1 AND updated_at < $2
 ORDER BY updated_at, entry_id
 LIMIT $3
 
--- name: entriesByCreatedAtAscending by contact,group.chunk
+-- name: entriesByCreatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id LIMIT $8
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
+ORDER BY created_at, entry_id LIMIT $11
 
--- name: entriesByCreatedAtAscending by contact,group.last
+-- name: entriesByCreatedAtAscending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
 ORDER BY created_at DESC, entry_id DESC LIMIT 1
 
--- name: entriesByCreatedAtAscending by contact,group.nth
+-- name: entriesByCreatedAtAscending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByCreatedAtAscending by contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id LIMIT $7
-
--- name: entriesByCreatedAtAscending by contact.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $7 AND updated_at < $8
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by contact.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id OFFSET $7 LIMIT 2
-
--- name: entriesByCreatedAtAscending by embeddable,contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) > ($5, $6) AND (created_at, entry_id) <= ($7, $8) AND updated_at > $10 AND updated_at < $11
-ORDER BY created_at, entry_id LIMIT $9
-
--- name: entriesByCreatedAtAscending by embeddable,contact,group.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) > ($5, $6) AND (created_at, entry_id) <= ($7, $8) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by embeddable,contact,group.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) > ($5, $6) AND (created_at, entry_id) <= ($7, $8) AND updated_at > $10 AND updated_at < $11
-ORDER BY created_at, entry_id OFFSET $9 LIMIT 2
-
--- name: entriesByCreatedAtAscending by embeddable,contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id LIMIT $8
-
--- name: entriesByCreatedAtAscending by embeddable,contact.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by embeddable,contact.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByCreatedAtAscending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id LIMIT $8
-
--- name: entriesByCreatedAtAscending by embeddable,group.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by embeddable,group.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) > ($4, $5) AND (created_at, entry_id) <= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByCreatedAtAscending by embeddable.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id LIMIT $7
-
--- name: entriesByCreatedAtAscending by embeddable.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $7 AND updated_at < $8
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by embeddable.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id OFFSET $7 LIMIT 2
-
--- name: entriesByCreatedAtAscending by group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id LIMIT $7
-
--- name: entriesByCreatedAtAscending by group.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $7 AND updated_at < $8
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByCreatedAtAscending by group.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) > ($3, $4) AND (created_at, entry_id) <= ($5, $6) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id OFFSET $7 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
+ORDER BY created_at, entry_id OFFSET $11 LIMIT 2
 
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5)
 ORDER BY created_at, entry_id LIMIT $6
 
 -- name: entriesByCreatedAtAscending.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $6 AND updated_at < $7
+WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5)
 ORDER BY created_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByCreatedAtAscending.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5)
 ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
 
--- name: entriesByCreatedAtDescending by contact,group.chunk
+-- name: entriesByCreatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC LIMIT $8
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
+ORDER BY created_at DESC, entry_id DESC LIMIT $11
 
--- name: entriesByCreatedAtDescending by contact,group.last
+-- name: entriesByCreatedAtDescending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
 ORDER BY created_at, entry_id LIMIT 1
 
--- name: entriesByCreatedAtDescending by contact,group.nth
+-- name: entriesByCreatedAtDescending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
+ORDER BY created_at DESC, entry_id DESC OFFSET $11 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by contact.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC LIMIT $7
 
 -- name: entriesByCreatedAtDescending by contact.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by contact.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND contact_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
-
--- name: entriesByCreatedAtDescending by embeddable,contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) < ($5, $6) AND (created_at, entry_id) >= ($7, $8) AND updated_at > $10 AND updated_at < $11
-ORDER BY created_at DESC, entry_id DESC LIMIT $9
-
--- name: entriesByCreatedAtDescending by embeddable,contact,group.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) < ($5, $6) AND (created_at, entry_id) >= ($7, $8) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at, entry_id LIMIT 1
-
--- name: entriesByCreatedAtDescending by embeddable,contact,group.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (created_at, entry_id) < ($5, $6) AND (created_at, entry_id) >= ($7, $8) AND updated_at > $10 AND updated_at < $11
-ORDER BY created_at DESC, entry_id DESC OFFSET $9 LIMIT 2
-
--- name: entriesByCreatedAtDescending by embeddable,contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC LIMIT $8
-
--- name: entriesByCreatedAtDescending by embeddable,contact.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id LIMIT 1
-
--- name: entriesByCreatedAtDescending by embeddable,contact.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC OFFSET $8 LIMIT 2
-
--- name: entriesByCreatedAtDescending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC LIMIT $8
-
--- name: entriesByCreatedAtDescending by embeddable,group.last
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $8 AND updated_at < $9
-ORDER BY created_at, entry_id LIMIT 1
-
--- name: entriesByCreatedAtDescending by embeddable,group.nth
-SELECT created_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7) AND updated_at > $9 AND updated_at < $10
-ORDER BY created_at DESC, entry_id DESC OFFSET $8 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by embeddable.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC LIMIT $7
 
 -- name: entriesByCreatedAtDescending by embeddable.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by embeddable.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by group.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC LIMIT $7
 
 -- name: entriesByCreatedAtDescending by group.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by group.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6) AND updated_at > $8 AND updated_at < $9
+WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by updated_after.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND updated_at > $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByCreatedAtDescending by updated_after.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at > $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by updated_after.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at > $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by updated_before.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND updated_at < $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByCreatedAtDescending by updated_before.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at < $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by updated_before.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at < $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByCreatedAtDescending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
 ORDER BY created_at DESC, entry_id DESC LIMIT $6
 
 -- name: entriesByCreatedAtDescending.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $6 AND updated_at < $7
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $7 AND updated_at < $8
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
 ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 
--- name: entriesByUpdatedAtAscending by contact,group.chunk
+-- name: entriesByUpdatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
+ORDER BY updated_at, entry_id LIMIT $11
 
--- name: entriesByUpdatedAtAscending by contact,group.last
+-- name: entriesByUpdatedAtAscending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
 ORDER BY updated_at DESC, entry_id DESC LIMIT 1
 
--- name: entriesByUpdatedAtAscending by contact,group.nth
+-- name: entriesByUpdatedAtAscending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: entriesByUpdatedAtAscending by contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by embeddable,contact,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8)
-ORDER BY updated_at, entry_id LIMIT $9
-
--- name: entriesByUpdatedAtAscending by embeddable,contact,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by embeddable,contact,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8)
-ORDER BY updated_at, entry_id OFFSET $9 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by embeddable,contact.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8
-
--- name: entriesByUpdatedAtAscending by embeddable,contact.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by embeddable,contact.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8
-
--- name: entriesByUpdatedAtAscending by embeddable,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by embeddable,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by embeddable.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: entriesByUpdatedAtAscending by embeddable.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by embeddable.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
-
--- name: entriesByUpdatedAtAscending by group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7
-
--- name: entriesByUpdatedAtAscending by group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: entriesByUpdatedAtAscending by group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
+ORDER BY updated_at, entry_id OFFSET $11 LIMIT 2
 
 -- name: entriesByUpdatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1582,23 +1060,23 @@ FROM entries
 WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
 ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
 
--- name: entriesByUpdatedAtDescending by contact,group.chunk
+-- name: entriesByUpdatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $11
 
--- name: entriesByUpdatedAtDescending by contact,group.last
+-- name: entriesByUpdatedAtDescending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
 ORDER BY updated_at, entry_id LIMIT 1
 
--- name: entriesByUpdatedAtDescending by contact,group.nth
+-- name: entriesByUpdatedAtDescending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $11 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending by contact.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1618,59 +1096,41 @@ FROM entries
 WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
--- name: entriesByUpdatedAtDescending by embeddable,contact,group.chunk
+-- name: entriesByUpdatedAtDescending by created_after.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $9
+WHERE project_id = $1 AND created_at > $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
 
--- name: entriesByUpdatedAtDescending by embeddable,contact,group.last
+-- name: entriesByUpdatedAtDescending by created_after.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
+WHERE project_id = $1 AND created_at > $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at, entry_id LIMIT 1
 
--- name: entriesByUpdatedAtDescending by embeddable,contact,group.nth
+-- name: entriesByUpdatedAtDescending by created_after.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $9 LIMIT 2
+WHERE project_id = $1 AND created_at > $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
--- name: entriesByUpdatedAtDescending by embeddable,contact.chunk
+-- name: entriesByUpdatedAtDescending by created_before.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+WHERE project_id = $1 AND created_at < $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
 
--- name: entriesByUpdatedAtDescending by embeddable,contact.last
+-- name: entriesByUpdatedAtDescending by created_before.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+WHERE project_id = $1 AND created_at < $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at, entry_id LIMIT 1
 
--- name: entriesByUpdatedAtDescending by embeddable,contact.nth
+-- name: entriesByUpdatedAtDescending by created_before.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
-
--- name: entriesByUpdatedAtDescending by embeddable,group.chunk
-SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8
-
--- name: entriesByUpdatedAtDescending by embeddable,group.last
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: entriesByUpdatedAtDescending by embeddable,group.nth
-SELECT updated_at, entry_id
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+WHERE project_id = $1 AND created_at < $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending by embeddable.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -2001,67 +1461,7 @@ LEFT JOIN LATERAL (
 ) v ON true
 ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $7
 
--- name: pageViewsAscending by contact
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $8
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $8
-
--- name: pageViewsAscending by contact,group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $9
-
--- name: pageViewsAscending by embeddable
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $8
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $8
-
--- name: pageViewsAscending by embeddable,contact
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $9
-
--- name: pageViewsAscending by embeddable,contact,group
+-- name: pageViewsAscending by all
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
@@ -2075,36 +1475,6 @@ LEFT JOIN LATERAL (
     ORDER BY v."timestamp", v.arrival LIMIT $10
 ) v ON true
 ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $10
-
--- name: pageViewsAscending by embeddable,group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7)
-ORDER BY updated_at, entry_id LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $9
-
--- name: pageViewsAscending by group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6)
-ORDER BY updated_at, entry_id LIMIT $7) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $8
-) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $8
 
 -- name: pageViewsDescending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -2121,6 +1491,21 @@ LEFT JOIN LATERAL (
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $7
 
+-- name: pageViewsDescending by all
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $9) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $10
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $10
+
 -- name: pageViewsDescending by contact
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -2135,21 +1520,6 @@ LEFT JOIN LATERAL (
     ORDER BY v."timestamp", v.arrival LIMIT $8
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
-
--- name: pageViewsDescending by contact,group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $9
 
 -- name: pageViewsDescending by embeddable
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -2166,51 +1536,6 @@ LEFT JOIN LATERAL (
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
 
--- name: pageViewsDescending by embeddable,contact
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $9
-
--- name: pageViewsDescending by embeddable,contact,group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $9) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $10
-) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $10
-
--- name: pageViewsDescending by embeddable,group
-SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
-       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
-FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $8) e
-LEFT JOIN LATERAL (
-    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $9
-) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $9
-
 -- name: pageViewsDescending by group
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -2225,6 +1550,36 @@ LEFT JOIN LATERAL (
     ORDER BY v."timestamp", v.arrival LIMIT $8
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
+
+-- name: pageViewsDescending by updated_after
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $6) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $7
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $7
+
+-- name: pageViewsDescending by updated_before
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $6) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $7
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $7
 
 -- name: partsOf
 SELECT u.entry_id, e.embeddable_id, e.created_at, e.updated_at,

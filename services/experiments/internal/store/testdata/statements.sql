@@ -23,20 +23,20 @@ ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
 FROM experiments
-WHERE project_id = $1 AND status = $7 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at DESC, experiment_id DESC LIMIT $6
+WHERE project_id = $1 AND status = $2 AND (created_at, experiment_id) < ($3, $4) AND (created_at, experiment_id) >= ($5, $6)
+ORDER BY created_at DESC, experiment_id DESC LIMIT $7
 
 -- name: experimentsOfStatus.last
 SELECT created_at, experiment_id
 FROM experiments
-WHERE project_id = $1 AND status = $6 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
+WHERE project_id = $1 AND status = $2 AND (created_at, experiment_id) < ($3, $4) AND (created_at, experiment_id) >= ($5, $6)
 ORDER BY created_at, experiment_id LIMIT 1
 
 -- name: experimentsOfStatus.nth
 SELECT created_at, experiment_id
 FROM experiments
-WHERE project_id = $1 AND status = $7 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
+WHERE project_id = $1 AND status = $2 AND (created_at, experiment_id) < ($3, $4) AND (created_at, experiment_id) >= ($5, $6)
+ORDER BY created_at DESC, experiment_id DESC OFFSET $7 LIMIT 2
 
 -- name: getExperiment
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
