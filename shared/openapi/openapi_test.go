@@ -3,16 +3,15 @@ package openapi
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
 	"testing"
 
 	yaml "github.com/oasdiff/yaml3"
-)
 
-var update = flag.Bool("update", false, "write lectern.json anew")
+	"github.com/lectern-dev/lectern/shared/testing/golden"
+)
 
 // TestJSONSaysTheSame checks that lectern.json equals lectern.yaml, with the names in the same order.
 func TestJSONSaysTheSame(t *testing.T) {
@@ -32,18 +31,7 @@ func TestJSONSaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.WriteByte('\n')
-	if *update {
-		if err := os.WriteFile("lectern.json", want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile("lectern.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("lectern.json differs from lectern.yaml: run go generate")
-	}
+	golden.Check(t, "lectern.json", want.String())
 }
 
 // TestOneVersion checks that the description, the chart, its images and the packages have one version number.

@@ -31,6 +31,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pglocal"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
 // TestDatabases makes an installation's databases on a server of its own, by the printed SQL and by --apply. The
@@ -51,13 +52,7 @@ func TestDatabases(t *testing.T) {
 
 	// A chart's test compares these Secrets with what its pods read.
 	run("--server", "postgres://ignored@db.databases:5432/ignored?sslmode=require")
-	golden, err := os.ReadFile("../databases/testdata/secrets.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := gocmp.Diff(string(golden), regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(textOf(t, file), "PASSWORD")); d != "" {
-		t.Errorf("Secrets (-want +got):\n%s", d)
-	}
+	golden.Check(t, "../databases/testdata/secrets.yaml", regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(textOf(t, file), "PASSWORD"))
 
 	// The server is another one now, so the file is too.
 	if err := os.Remove(file); err != nil {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
 // wrongInputs has command lines, each with its answer.
@@ -48,15 +47,7 @@ func TestWrongInputs(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "$ %s\n%s\n", input, r.err)
 	}
-	if flag.Lookup("update").Value.String() == "true" { // pgtest declares it
-		if err := os.WriteFile(wrongInputs, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(file), got.String()); diff != "" {
-		t.Error(diff)
-	}
+	golden.Check(t, wrongInputs, got.String())
 }
 
 // Without a command, or with a group of commands alone, the help is the answer.

@@ -1,0 +1,56 @@
+// Package golden compares the output of tests with files. Production code does not import it; the linter checks this.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files of the tests that run")
+
+// Check fails t unless the file has the content got. The failure names the command that writes the file: the test itself
+// with the flag -update.
+func Check(t testing.TB, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-file +test):\n%s\nIf the change is right, write the file: %s", file, diff, command(t))
+	}
+}
+
+// command returns the command that runs t with -update, from any folder of the repository.
+func command(t testing.TB) string {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for root := folder; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {
+			if folder, err = filepath.Rel(root, folder); err != nil {
+				t.Fatal(err)
+			}
+			return "go test ./" + filepath.ToSlash(folder) + " -run '^" + test + "$' -update"
+		}
+		if root == filepath.Dir(root) {
+			return "go test . -run '^" + test + "$' -update"
+		}
+	}
+}
