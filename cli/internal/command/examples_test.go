@@ -246,7 +246,7 @@ func TestLongExampleReceivers(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"npm", "ci", "--ignore-scripts", "--silent"},
+		{"../../../../../scripts/npm-ci", "."},
 		{"npx", "tsc", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext", "standardwebhooks.ts", "svix.ts"},
 	} {
 		cmd := exec.Command(args[0], args[1:]...)
