@@ -28,7 +28,8 @@ type Options struct {
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
 	// The longest time that a statement or transaction runs. Postgres ends the statement; if Postgres hangs, the service
-	// closes the connection a second later. 0: the role's own setting applies, as PgBouncer requires.
+	// closes the connection a second later. 0: the role's own setting applies, as poolers require, and the service ends a
+	// statement after 30 s.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
 	// ConnectTimeout is how long it may take to open a connection, including name look-up and TLS. Tests set it; 0: the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,9 @@ var ErrNoConnection = errors.New("no database connection in time")
 
 // grace is how long after the server's own time-out the client abandons a statement.
 const grace = time.Second
+
+// ownTimeout is when the service ends a statement if Options.StatementTimeout is 0.
+const ownTimeout = 30 * time.Second
 
 // Querier runs statements and reads their rows: a [Pool], or a set of standbys, which accepts only reading
 // statements. Its contract is that of [Pool.Query].
@@ -132,13 +136,23 @@ func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 		if ctx.Err() == nil && wait.Err() != nil && errors.Is(err, wait.Err()) {
 			err = ErrNoConnection
 		}
-		return nil, err
+		return nil, refused(err)
 	}
-	l := &lease{Conn: conn, pool: p, ctx: ctx, cancel: func() {}}
-	if p.options.StatementTimeout > 0 {
-		l.ctx, l.cancel = context.WithTimeout(ctx, p.options.StatementTimeout+grace)
+	l := &lease{Conn: conn, pool: p}
+	limit := p.options.StatementTimeout + grace
+	if p.options.StatementTimeout == 0 {
+		limit = ownTimeout
 	}
+	l.ctx, l.cancel = context.WithTimeout(ctx, limit)
 	return l, nil
+}
+
+// refused adds the cure to the error of a pooler that does not take the parameter of [Options.StatementTimeout].
+func refused(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(pg.Message, "statement_timeout") {
+		return fmt.Errorf("a pooler between the service and Postgres refuses statement_timeout: set STATEMENT_TIMEOUT=0, with which the service itself ends a statement after %v: %w", ownTimeout, err)
+	}
+	return err
 }
 
 // settle records the outcome of the statement, as the server or the network returned it, and returns its meaning.

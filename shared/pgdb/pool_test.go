@@ -3,6 +3,7 @@ package pgdb_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -352,4 +354,31 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		}
 	})
+}
+
+// A pooler that takes no statement_timeout is named with the cure.
+func TestAPoolerRefusesTheTimeout(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			backend := pgproto3.NewBackend(conn, conn)
+			if _, err := backend.ReceiveStartupMessage(); err == nil {
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: statement_timeout"})
+				_ = backend.Flush()
+			}
+			_ = conn.Close()
+		}
+	}()
+	p := open(t, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable", pgdb.Options{StatementTimeout: time.Minute, AcquireTimeout: time.Minute})
+	if err := p.Ping(t.Context()); !isUnavailable(err) || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "set STATEMENT_TIMEOUT=0") {
+		t.Errorf("%v: %v", err, errors.Unwrap(err))
+	}
 }
