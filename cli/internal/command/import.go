@@ -57,7 +57,9 @@ type tableFlags struct {
 	Set       []string `csv:"" sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, and {#row} for the number of the row." placeholder:"FIELD=VALUE"`
 	Skip      []string `csv:"" sep:"none" help:"Omit all columns with this header, or #N." placeholder:"COLUMN"`
 
-	TimeFormat string `csv:"" help:"How CSV columns write times: iso, dmy, mdy, mail, unix, unix-ms, excel, or a pattern such as '%d %b %Y %H:%M'." placeholder:"FORMAT"`
+	SkipRows   int    `csv:"" default:"0" min:"0" help:"Rows of CSV before the header. Default: ${default}." placeholder:"N"`
+	Encoding   string `csv:"" help:"The encoding of CSV, such as windows-1252. Default: UTF-8, or UTF-16 with its mark." placeholder:"NAME"`
+	TimeFormat string `csv:"" help:"How CSV columns write times: iso, text, dmy, mdy, mail, unix, unix-ms, excel, or a pattern such as '%d %b %Y %H:%M'." placeholder:"FORMAT"`
 	TimeZone   string `csv:"" help:"The zone of times in CSV columns that name none, such as Europe/Berlin. Default: UTC." placeholder:"ZONE"`
 }
 
@@ -72,6 +74,7 @@ type importEntries struct {
 	tableFlags
 	Keep []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
 	Text []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
+	As   string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does." placeholder:"TOOL"`
 }
 
 // Help describes how columns become fields, with examples.
@@ -87,12 +90,14 @@ Examples:
 	  --set created_at='{submitted}'
 	lectern import entries --dry-run survey.csv --time-format dmy --time-zone Europe/Berlin \
 	  --set entry_id='row-{#row}' --set created_at='{date} {time}' … | head -3
+	lectern import entries --as typeform responses.csv --project pr_shop \\
+	  --set group_id=grp_survey --set embeddable_id=emb_survey
 	zcat entries.ndjson.gz | lectern import entries -`
 }
 
 // Run imports.
 func (i *importEntries) Run(s *Session, c *commands, k *kong.Context) error {
-	return runTableImport(s, c, k, i.importFlags, i.tableFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+	return runTableImport(s, c, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
 
 type importEvents struct {
@@ -112,16 +117,20 @@ Examples:
 
 // Run imports.
 func (i *importEvents) Run(s *Session, c *commands, k *kong.Context) error {
-	return runTableImport(s, c, k, i.importFlags, i.tableFlags, csvrow.Events(), csvrow.Options{})
+	return runTableImport(s, c, k, i.importFlags, i.tableFlags, "", csvrow.Events(), csvrow.Options{})
 }
 
 // runTableImport imports NDJSON or CSV.
-func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, table tableFlags, shape csvrow.Shape, columns csvrow.Options) error {
+func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
 	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
 		return err
 	}
 	if err := csvrow.CheckTimes(table.TimeFormat, table.TimeZone); err != nil {
+		return usageError{err}
+	}
+	tool, err := csvrow.FindTool(as)
+	if err != nil {
 		return usageError{err}
 	}
 	columns.Set, columns.Skip, columns.TimeFormat, columns.TimeZone = table.Set, table.Skip, table.TimeFormat, table.TimeZone
@@ -134,7 +143,8 @@ func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, tab
 			csvFlags = append(csvFlags, "--"+given.Flag.Name)
 		}
 	}
-	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns, CSVFlags: csvFlags})
+	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns, CSVFlags: csvFlags,
+		Tool: tool, SkipRows: table.SkipRows, Encoding: table.Encoding})
 }
 
 // runImport sends the files, which o describes.
@@ -184,7 +194,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 
 // target has the settings that an import's state depends on.
 func target(url string, o load.Options) string {
-	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns}) // strings and lists of them
+	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns, o.Tool.Name, o.SkipRows, o.Encoding}) // strings and lists of them
 	return string(b)
 }
 

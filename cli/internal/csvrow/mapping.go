@@ -42,7 +42,9 @@ type Mapping struct {
 type source struct {
 	Field
 	parts []part
-	rest  bool
+	// instead is used in place of parts if one of their cells is empty; nil rejects the row then.
+	instead []part
+	rest    bool
 }
 
 // part is a piece of a template: literal text, or a column.
@@ -125,7 +127,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 		}
 	}
 	for _, f := range shape.Fields {
-		s := source{Field: f, parts: templates[f.Name]}
+		s := source{Field: f, parts: templates[f.Name], instead: templates[f.Default]}
 		if s.parts == nil && f.Name != shape.Rest {
 			if text, ok := o.Fallback[f.Name]; ok {
 				s.parts = []part{{text: text, column: noColumn}}

@@ -74,6 +74,9 @@ func (r *Reader) Next() (Row, error) {
 			if len(body) == 0 {
 				return row, nil
 			}
+			if state == quoted {
+				return Row{}, fmt.Errorf("line %d: %w: all lines after it would be one row", row.Line, errOpenQuote)
+			}
 			return r.split(row, body), nil
 		}
 		if state == quoted {

@@ -3,6 +3,7 @@ package csvrow
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,9 +37,13 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 
 // append writes the field's value.
 func (s *source) append(dst []byte, cells []string, number int, times *times) ([]byte, error) {
+	parts := s.parts
+	if s.instead != nil && slices.ContainsFunc(parts, func(p part) bool { return p.column >= 0 && cells[p.column] == "" }) {
+		parts = s.instead
+	}
 	var value string
 	constant := true
-	for _, p := range s.parts {
+	for _, p := range parts {
 		switch p.column {
 		case noColumn:
 			value += p.text

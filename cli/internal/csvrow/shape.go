@@ -18,7 +18,7 @@ type Field struct {
 	Integer bool
 	// Nullable fields are null if the cell is empty or there is no source. In other fields, an empty cell rejects the row.
 	Nullable bool
-	// Default names the field whose value is used if nothing else defines this one.
+	// Default names the field whose value is used if nothing else defines this one, or if its cell is empty.
 	Default string
 }
 

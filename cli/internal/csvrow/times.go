@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 // TimeFormats are the names of formats of times, with an example of each.
-const TimeFormats = "iso (2024-01-31 17:30), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
+const TimeFormats = "iso (2024-01-31 17:30), text (Jan 31, 2024 5:30 PM), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
 
 // times reads the times of a table.
 type times struct {
@@ -38,11 +39,13 @@ func newTimes(format, zone string) (*times, error) {
 	}
 	switch format {
 	case "", "iso":
-		t.layouts = combine([]string{"2006-01-02", "2006/1/2"}, []string{"", "T15:04", "T15:04:05", " 15:04", " 15:04:05"}, []string{"", "Z07:00", "Z0700", " Z07:00", "-07"})
+		t.layouts = combine([]string{"2006-01-02", "2006/1/2"}, []string{"", "T15:04", "T15:04:05", " 15:04", " 15:04:05", " 3:04:05 PM", " 3:04 PM"}, offsets)
+	case "text": // also as numbers: the form is a setting of an account
+		t.layouts = combine([]string{"Jan 2, 2006", "January 2, 2006", "2006-01-02"}, clocks, offsets)
 	case "dmy":
-		t.layouts = combine([]string{"2/1/2006", "2.1.2006", "2-1-2006"}, clocks, []string{""})
+		t.layouts = combine([]string{"2/1/2006", "2.1.2006", "2-1-2006"}, clocks, offsets)
 	case "mdy":
-		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006"}, clocks, []string{""})
+		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006"}, clocks, offsets)
 	case "mail":
 		t.layouts = combine([]string{"Mon, 2 Jan 2006", "2 Jan 2006"}, []string{" 15:04:05", " 15:04"}, []string{" -0700", " GMT"})
 	case "unix":
@@ -60,6 +63,28 @@ func newTimes(format, zone string) (*times, error) {
 		}
 	}
 	return t, nil
+}
+
+// offsets are those of read's form of times.
+var offsets = []string{"", "Z07:00", "Z0700", " Z07:00", " Z0700", "-07"}
+
+var (
+	// gmt matches an offset such as that of Google's forms: GMT+1.
+	gmt = regexp.MustCompile(`(?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?$`)
+	// meridiem matches the half of a day, such as pm, a.m. or PM.
+	meridiem = regexp.MustCompile(`(?i)(\d ?)([ap])\.?m\b\.?`)
+)
+
+// plain returns text with the half of the day and the offset in the forms of package time.
+func plain(text string) string {
+	text = meridiem.ReplaceAllStringFunc(text, func(s string) string {
+		m := meridiem.FindStringSubmatch(s)
+		return m[1] + strings.ToUpper(m[2]) + "M"
+	})
+	return gmt.ReplaceAllStringFunc(text, func(s string) string {
+		m := gmt.FindStringSubmatch(s)
+		return fmt.Sprintf("%s%02s:%02s", m[1], m[2], m[3])
+	})
 }
 
 var clocks = []string{"", " 15:04", " 15:04:05", " 3:04 PM", " 3:04:05 PM", " 3:04PM", ", 15:04", ", 15:04:05", "T15:04:05"}
@@ -167,11 +192,12 @@ func (t *times) parse(text string) (at time.Time, local, ok bool) {
 		at, local = t.number(n)
 		return at, local, true
 	}
+	text = plain(text)
 	for i, layout := range t.layouts {
 		at, err := time.Parse(layout, text)
 		if err == nil {
 			t.layouts[0], t.layouts[i] = layout, t.layouts[0]
-			return at, !strings.Contains(layout, "07") && !strings.HasSuffix(layout, "GMT"), true
+			return at, !strings.Contains(layout, "Z07") && !strings.Contains(layout, "-07") && !strings.HasSuffix(layout, "GMT"), true
 		}
 	}
 	return at, false, false

@@ -37,8 +37,13 @@ type Options struct {
 	Delimiter byte
 	// Guessed, if set, is called with the delimiter that Run guessed.
 	Guessed func(file string, delimiter byte)
-	Shape   csvrow.Shape
-	Columns csvrow.Options
+	// Encoding is that of the files, as HTML names it. Empty: UTF-8, or UTF-16 with its mark.
+	Encoding string
+	// Tool is the tool that made the CSV. SkipRows counts rows before the header.
+	Tool     csvrow.Tool
+	SkipRows int
+	Shape    csvrow.Shape
+	Columns  csvrow.Options
 	// CSVFlags are the user's flags that only CSV takes. Run refuses NDJSON if there are any.
 	CSVFlags []string
 	// Send delivers a batch of NDJSON.

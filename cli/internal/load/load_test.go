@@ -166,7 +166,7 @@ func TestCutAndResumedEqualsUncut(t *testing.T) {
 
 func TestRejectsNameTheOriginal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rejects")
-	in := "id,note\nx,1\nbad,\"two\nlines\"\n\nshort\nx,\xff\n5\"6,7\ny,2\n"
+	in := "id,note\nx,1\nbad,\"two\nlines\"\n\nshort\nx,\xff\n5\"6,7\ny,é2\n"
 	s := &ingest{}
 	got, err := Run(t.Context(), Options{Inputs: []Input{input("f.csv", in)}, Delimiter: ',', Shape: csvrow.Entries(), Columns: columns(), Send: s.send, Rejects: path})
 	if err != nil {

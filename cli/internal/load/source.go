@@ -9,11 +9,15 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 )
@@ -69,7 +73,10 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // open detects the format. If it is CSV, open also reads the header, and guesses the dialect unless it is known.
 func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source, error) {
-	buffered := bufio.NewReaderSize(in, 256<<10)
+	buffered, err := decoded(in, o.Encoding)
+	if err != nil {
+		return nil, err
+	}
 	a := account{sum: sha256.New()}
 	// Spreadsheets write a byte order mark.
 	if start, _ := buffered.Peek(len(byteOrderMark)); bytes.Equal(start, byteOrderMark) {
@@ -93,31 +100,93 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 		}
 		return &lineSource{account: a, in: buffered, line: 1}, nil
 	}
+	given := o.Delimiter
+	if start, _ := buffered.Peek(len("sep=;\r\n")); separator.Match(start) { // as Excel writes it
+		line, err := buffered.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		_, _ = a.Write(line)
+		given = line[len("sep=")]
+	}
 	start, err := buffered.Peek(buffered.Size())
 	if err == nil { // there is more: the last line is not whole
 		start = start[:bytes.LastIndexAny(start, "\r\n")+1]
 	}
 	if dialect == (csvrow.Dialect{}) {
-		dialect = csvrow.Guess(start, o.Delimiter)
+		dialect = csvrow.Guess(start, given)
 	}
-	if o.Guessed != nil && o.Delimiter == 0 && dialect.Delimiter != ',' {
+	if o.Guessed != nil && given == 0 && dialect.Delimiter != ',' {
 		o.Guessed(name, dialect.Delimiter)
 	}
 	s := &rowSource{account: a, in: csvrow.NewReader(buffered, dialect)}
-	header, err := s.in.Next()
-	switch {
-	case err == io.EOF:
-		return nil, errors.New("the file is empty: want a header")
-	case err != nil:
-		return nil, err
-	case header.Fault != nil:
-		return nil, fmt.Errorf("line %d, the header: %w", header.Line, header.Fault)
+	var header [][]string
+	rows := max(o.Tool.HeaderRows, 1)
+	for i := range o.SkipRows + rows + o.Tool.After {
+		row, err := s.in.Next()
+		isHeader := i >= o.SkipRows && i < o.SkipRows+rows
+		switch {
+		case err == io.EOF || err == nil && isHeader && row.Cells == nil && row.Fault == nil:
+			return nil, errors.New("the file ends before its header and the rows after that")
+		case err != nil:
+			return nil, err
+		case isHeader && row.Fault != nil:
+			return nil, fmt.Errorf("line %d, the header: %w", row.Line, row.Fault)
+		case isHeader:
+			header = append(header, row.Cells)
+		}
+		_, _ = s.Write(row.Raw)
 	}
-	_, _ = s.Write(header.Raw)
-	if s.mapping, err = csvrow.NewMapping(o.Shape, header.Cells, o.Columns); err != nil {
+	names := o.Tool.Header(header)
+	if s.mapping, err = csvrow.NewMapping(o.Shape, names, o.Tool.Apply(o.Columns, names)); err != nil {
 		return nil, err
 	}
+	s.before = o.SkipRows + rows - 1 + o.Tool.After
 	return s, nil
+}
+
+// separator matches a first line that names the delimiter.
+var separator = regexp.MustCompile(`^sep=[^"\r\n]\r?\n`)
+
+// decoded returns a reader of UTF-8. Its error says which encoding the file may have.
+func decoded(in io.Reader, name string) (*bufio.Reader, error) {
+	const size = 256 << 10
+	buffered := bufio.NewReaderSize(in, size)
+	if name != "" {
+		encoding, err := htmlindex.Get(name)
+		if err != nil {
+			return nil, fmt.Errorf("--encoding was given as %q; allowed: a name such as windows-1252, utf-16le or shift_jis", name)
+		}
+		return bufio.NewReaderSize(transform.NewReader(buffered, encoding.NewDecoder()), size), nil
+	}
+	start, _ := buffered.Peek(size)
+	if bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) {
+		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
+		return bufio.NewReaderSize(transform.NewReader(buffered, utf16.NewDecoder()), size), nil
+	}
+	if end := bytes.LastIndexByte(start, '\n'); len(start) == size && end >= 0 {
+		start = start[:end]
+	}
+	if invalid := len(start) - len(bytes.ToValidUTF8(start, nil)); invalid > 0 && looksLikeText(start) {
+		return nil, ErrEncoding
+	}
+	return buffered, nil
+}
+
+// ErrEncoding says that a file is not UTF-8.
+var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or the encoding that it has, or save it as \"CSV UTF-8\"")
+
+// looksLikeText reports whether no line of what is not UTF-8 has a character of UTF-8: then the file has another encoding, and is not a
+// file with a few damaged lines.
+func looksLikeText(start []byte) bool {
+	for len(start) > 0 {
+		r, n := utf8.DecodeRune(start)
+		if r != utf8.RuneError && n > 1 {
+			return false
+		}
+		start = start[n:]
+	}
+	return true
 }
 
 // lineSource reads NDJSON.
@@ -174,6 +243,7 @@ type rowSource struct {
 	account
 	in      *csvrow.Reader
 	mapping *csvrow.Mapping
+	before  int // rows before the first one with a record, without the first row of the header
 	record  []byte
 }
 
@@ -197,7 +267,7 @@ func (s *rowSource) next() (item, error) {
 	if row.Fault != nil || row.Cells == nil {
 		return it, nil
 	}
-	record, err := s.mapping.Append(s.record[:0], row.Cells, row.Number)
+	record, err := s.mapping.Append(s.record[:0], row.Cells, row.Number-s.before)
 	if err != nil {
 		it.fault = err
 		return it, nil

@@ -1,0 +1,97 @@
+package csvrow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Tool is how a tool exports answers.
+type Tool struct {
+	Name string
+	// Set has templates for fields. The first one counts whose columns are in the file.
+	Set []string
+	// HeaderRows are the rows of the header, 1 or 2. Units are texts of the second row that say nothing.
+	HeaderRows int
+	Units      []string
+	// After counts the rows after the header that hold no answers.
+	After int
+	// TimeFormat is that of Options.
+	TimeFormat string
+}
+
+// Tools are the tools that are known. Their files have no contact by default: the answer's id stands for the person.
+var Tools = []Tool{
+	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
+	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+		"entry_id=google-forms-{#row}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#row}", "created_at={Timestamp}"}},
+	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"}, Set: []string{
+		"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
+	{Name: "qualtrics", HeaderRows: 1, After: 2, TimeFormat: "iso", Set: []string{
+		"entry_id=qualtrics-{ResponseId}", "contact_id=qualtrics-{ResponseId}", "created_at={StartDate}", "updated_at={RecordedDate}", "updated_at={EndDate}"}},
+	{Name: "jotform", HeaderRows: 1, TimeFormat: "text", Set: []string{
+		"entry_id=jotform-{Submission ID}", "entry_id=jotform-{#row}", "contact_id=jotform-{Submission ID}", "contact_id=jotform-{#row}",
+		"created_at={Submission Date}", "updated_at={Last Update Date}"}},
+}
+
+// FindTool returns a tool by its name. The name "" is a file with one header row.
+func FindTool(name string) (Tool, error) {
+	if name == "" {
+		return Tool{HeaderRows: 1}, nil
+	}
+	i := slices.IndexFunc(Tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, fmt.Errorf("the tool %q is not known", name)
+	}
+	return Tools[i], nil
+}
+
+// Header returns the names of columns from the header rows. A text of the first row is also of the columns after it that have
+// none. With a tool, a name that occurs again gets a number.
+func (t Tool) Header(rows [][]string) []string {
+	header := slices.Clone(rows[0])
+	if len(rows) > 1 {
+		above := ""
+		for i := range header {
+			if header[i] != "" {
+				above = header[i]
+			}
+			header[i] = above
+			if below := rows[1][min(i, len(rows[1])-1)]; i < len(rows[1]) && below != "" && !slices.Contains(t.Units, below) {
+				header[i] = strings.TrimPrefix(above+": "+below, ": ")
+			}
+		}
+	}
+	if t.Name == "" {
+		return header
+	}
+	seen := map[string]bool{}
+	for i, name := range header {
+		for n := 2; seen[header[i]]; n++ {
+			header[i] = fmt.Sprintf("%s (%d)", name, n)
+		}
+		seen[header[i]] = true
+	}
+	return header
+}
+
+// Apply adds what the tool says to o, where o says nothing. header are the names of the columns.
+func (t Tool) Apply(o Options, header []string) Options {
+	o.Set = slices.Clone(o.Set)
+	given := map[string]bool{}
+	for _, set := range o.Set {
+		field, _, _ := strings.Cut(set, "=")
+		given[field] = true
+	}
+	for _, set := range t.Set {
+		field, template, _ := strings.Cut(set, "=")
+		if _, err := parseTemplate(columns{names: header, skipped: make([]bool, len(header))}, template); err == nil && !given[field] {
+			o.Set, given[field] = append(o.Set, set), true
+		}
+	}
+	if o.TimeFormat == "" {
+		o.TimeFormat = t.TimeFormat
+	}
+	return o
+}
