@@ -28,7 +28,7 @@ type exportCommands struct {
 type exportFlags struct {
 	Out      string `type:"path" help:"The file to write, readable by its owner alone; without it, standard output." placeholder:"FILE"`
 	Output   string `short:"o" enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the ending of --out, else ndjson." placeholder:"FORMAT"`
-	Safe     bool   `help:"Make a CSV file safe to open as a spreadsheet: put an apostrophe before each text that would be a formula. Default: texts are unchanged."`
+	Safe     bool   `help:"Make a CSV file for spreadsheets: put an apostrophe before each text that would be a formula and before digits that a spreadsheet would drop, begin with a byte order mark, and end lines with CRLF. Default: texts are unchanged."`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
 	Resume   bool   `default:"true" negatable:"" help:"Continue a cut run of the same query; --no-resume starts again."`

@@ -46,7 +46,7 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, w *cs
 	for _, c := range o.Columns.Columns() {
 		cells = append(cells, c.Name)
 	}
-	if err := w.write(cells...); err != nil {
+	if err := w.head(cells...); err != nil {
 		return err
 	}
 	values := make([]any, len(o.Columns.Columns()))

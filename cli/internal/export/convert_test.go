@@ -157,7 +157,7 @@ func TestFlattenedEntries(t *testing.T) {
 // may be a formula.
 func TestSafeForSpreadsheets(t *testing.T) {
 	fetch := entriesOf(t,
-		`{"a":"=1+1","b":" -x","c":"x;=cmd|' /C calc'!A0","d":"x\t@SUM(A1)","e":"x\r\n+1","f":"\t=1","g":"x;\"=1\"","h":"＝1","i":["a;=1"],"=k":1}`,
+		`{"a":"=1+1","b":" -x","c":"x;=cmd|' /C calc'!A0","d":"x\t@SUM(A1)","e":"x\r\n+1","f":"\t=1","g":"x;\"=1\"","h":"＝1","i":["a;=1"],"=k":1,"zero":"007","long":12345678901234567,"lines":"x\ny"}`,
 		`{"n":-5,"m":-1.5e+25,"a":"a;b","b":"-5"}`)
 	for _, set := range []*columns.Set{nil, columns.NewSet(nil, false)} {
 		q := query(Entries, CSV)
@@ -172,8 +172,11 @@ func TestSafeForSpreadsheets(t *testing.T) {
 				t.Errorf("%d formulas, separated by %q, in\n%s", n, separator, safe)
 			}
 		}
-		if set != nil && !strings.Contains(string(safe), "-5,-1.5e+25\n") {
+		if set != nil && !strings.Contains(string(safe), "-5,-1.5e+25\r\n") {
 			t.Errorf("numbers have changed:\n%s", safe)
+		}
+		if set != nil && (!bytes.HasPrefix(safe, []byte("\ufeffentry_id,")) || !strings.Contains(string(safe), ",'007,'12345678901234567,\"x\ny\",") || !bytes.HasSuffix(safe, []byte("\r\n"))) {
+			t.Errorf("not the form of spreadsheets:\n%s", safe)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func newTable(safe bool, rows func([]byte, func(...string) error) error, columns
 }
 
 func (t *table) header() []byte {
-	b, _ := t.take(nil, t.csv.write(t.first...)) // a buffer takes all
+	b, _ := t.take(nil, t.csv.head(t.first...)) // a buffer takes all
 	return b
 }
 
