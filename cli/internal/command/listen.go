@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 // pushFlags are those of receivers of webhooks.
 type pushFlags struct {
 	Types      []string      `enum:"entry,event,entry_removed" help:"Receivers only: the types of changes to send: entry, event, entry_removed. Default: all." placeholder:"TYPE"`
+	Skip       []string      `help:"Receivers only: the number of a change that this run does not send. Repeat the flag for more." placeholder:"SEQ"`
 	Batch      int           `default:"100" help:"Receivers only: changes a request. Default: ${default}." placeholder:"N"`
 	From       string        `help:"Receivers only: where a new state starts: beginning, now, or after the change with a number." placeholder:"beginning|now|SEQ"`
 	State      string        `env:"LECTERN_SYNC_STATE" help:"Receivers only: where the position is kept: a file, or postgres://USER@HOST:PORT/DATABASE, in a table of --schema. One for each receiver." placeholder:"FILE|URL"`
@@ -45,6 +47,14 @@ func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error)
 	if _, err := strconv.ParseUint(f.From, 10, 63); err != nil && f.From != "" && f.From != "beginning" && f.From != "now" {
 		return nil, usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
 	}
+	for _, text := range f.Skip {
+		seq, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, usagef("--skip was given as %q; allowed: the number of a change", text)
+		}
+		o.Skip = append(o.Skip, seq)
+	}
+	o.From = f.From
 	o.Types, o.Batch, o.State, o.SecretFile, o.Timeout, o.AllowHTTP = f.query().Types, f.Batch, f.State, f.SecretFile, f.Timeout, f.AllowHTTP
 	d, err := push.New(o)
 	if err != nil {
@@ -54,7 +64,7 @@ func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error)
 }
 
 // receiver returns the destination of a sync to https.
-func (f *syncCommand) receiver(environ map[string]string) (destination, error) {
+func (f *syncCommand) receiver(environ map[string]string, mask *replicate.Mask, note func(text string)) (destination, error) {
 	if f.State == "" {
 		return nil, usagef("--state is missing: it keeps the position, in a file or in Postgres")
 	}
@@ -62,14 +72,14 @@ func (f *syncCommand) receiver(environ map[string]string) (destination, error) {
 		return nil, usagef("--verify was given with a receiver; allowed: postgres, file, s3")
 	}
 	return f.open("--to", push.Options{
-		URL: f.To, Secret: environ["LECTERN_SYNC_SECRET"], Source: f.source(), Moved: f.Moved, Schema: f.Schema, Resume: f.Resume,
+		URL: f.To, Secret: environ["LECTERN_SYNC_SECRET"], Source: f.source(), Moved: f.Moved, Schema: f.Schema, Resume: f.Resume, Mask: mask, Note: note,
 	})
 }
 
 type listenCommand struct {
 	apiFlags
 	pushFlags
-	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook." placeholder:"URL"`
+	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook, localhost:3000 or 3000." placeholder:"URL"`
 	Replay      string `help:"Send the changes of these numbers again, and end." placeholder:"SEQ..SEQ"`
 	PrintSecret bool   `help:"Print the secret that signs, and end."`
 }
@@ -110,6 +120,10 @@ func (f *listenCommand) Run(s *Session, c *commands) error {
 	if f.ForwardTo == "" {
 		return usagef("--forward-to is missing: the URL of the receiver")
 	}
+	f.ForwardTo = receiverURL(f.ForwardTo)
+	if u, err := url.Parse(f.ForwardTo); err == nil && u.Hostname() == "host.docker.internal" {
+		f.AllowHTTP = true // this machine, seen from a container
+	}
 	to := &printed{out: s.Out}
 	if f.From == "" {
 		f.From = "now"
@@ -141,6 +155,17 @@ func (f *listenCommand) Run(s *Session, c *commands) error {
 		c.note(s, "Sent %s to the %s.", counted(result.Changes+to.trimmed, "change", "changes"), to)
 	}
 	return err
+}
+
+// receiverURL returns the URL for an address such as 3000 or localhost:3000/hook.
+func receiverURL(address string) string {
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		return "http://localhost:" + address
+	}
+	if !strings.Contains(address, "://") {
+		return "http://" + address
+	}
+	return address
 }
 
 // replay returns the number before the first change of --replay, and the number of the last one.

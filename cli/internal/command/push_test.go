@@ -266,6 +266,29 @@ func TestPush(t *testing.T) {
 		t.Errorf("after now: %+v, %v", r, h.stored())
 	}
 
+	// A receiver that refuses the content of a request gets smaller ones. A change that it never takes is named, and left out once.
+	h.with(func() {
+		h.lines, h.last = nil, 0
+		h.fault = func(_ int, w http.ResponseWriter, r *http.Request, _ func()) bool {
+			if r.ContentLength > 1500 {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+			}
+			return r.ContentLength > 1500
+		}
+	})
+	if r := push("--schema", "small"); r.code != exitOK || !slices.Equal(h.stored(), feedOf(t, environ)) {
+		t.Errorf("a receiver of small bodies: %+v, %v", r, h.stored())
+	}
+	h.with(func() { h.lines, h.last = nil, 0 })
+	h.answers(status(422), status(413), status(400))
+	if r := push("--schema", "never", "--batch", "4"); r.code != exitOK || !strings.Contains(r.err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.err, "--skip "+first) {
+		t.Errorf("a change that is not taken: %+v", r)
+	}
+	h.with(func() { h.lines, h.last = nil, 0 })
+	if r := push("--schema", "skip", "--skip", first); r.code != exitOK || !slices.Equal(h.stored(), feedOf(t, environ)[1:]) || !strings.Contains(r.err, "Change "+first+" was skipped") {
+		t.Errorf("a change that is skipped: %+v, %v", r, h.stored())
+	}
+
 	short := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(short, []byte("whsec_c2hvcnQ="), 0o600); err != nil {
 		t.Fatal(err)
@@ -285,6 +308,7 @@ func TestPush(t *testing.T) {
 		{"no start", []string{"--from", "-1"}, exitUsage, "beginning, now, the number of a change"},
 		{"a folder", []string{"--to", "file:///tmp/x", "--types", "entry"}, exitUsage, "allowed: https"},
 		{"other types", []string{"--schema", "d", "--types", "entry"}, exitFailure, `the state has --types "entry_removed", not "entry"`},
+		{"another start", []string{"--schema", "c", "--from", first}, exitFailure, `the state exists and started at "now"`},
 		{"another project", []string{"--schema", "d", "--project", "pr_2"}, exitFailure, `the state is of project "pr_1"`},
 		{"another address", []string{"--schema", "a", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, exitFailure, "give --moved"},
 	} {

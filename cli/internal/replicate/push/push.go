@@ -6,6 +6,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -40,8 +41,17 @@ type Options struct {
 	Secret, SecretFile string
 	// Timeout bounds a request.
 	Timeout time.Duration
-	// Batch is the greatest number of changes of a request.
+	// Batch is the greatest number of changes of a request. A request that the receiver refuses for its content is sent again in parts,
+	// so that the receiver gets all changes that it takes, and the error names the one that it does not.
 	Batch int
+	// Skip are the numbers of changes that are not sent.
+	Skip []int64
+	// From is where a new state starts, as the user gave it. A state that started elsewhere is refused, unless it is empty.
+	From string
+	// Note, if set, is called with texts for the user.
+	Note func(text string)
+	// Mask is that of [replicate.Options]. Requests lack the columns that it leaves out.
+	Mask *replicate.Mask
 	// Types are the types of changes that the source gives. A state belongs to them.
 	Types  []client.ChangeType
 	Source replicate.Source
@@ -64,13 +74,16 @@ type Destination struct {
 	client *http.Client
 	store  store // nil if there is none
 	state  state
+	most   int // changes of the next request
 }
 
 // state has the position of a receiver, and the source that it belongs to.
 type state struct {
 	replicate.Source
 	replicate.Position
-	Types string `json:"types,omitempty"`
+	Types  string `json:"types,omitempty"`
+	Masked string `json:"masked,omitempty"`
+	From   string `json:"from,omitempty"`
 	// StoppedAt is when the receiver answered 410; zero if it did not.
 	StoppedAt time.Time `json:"stopped_at,omitzero"`
 }
@@ -90,6 +103,7 @@ func New(o Options) (*Destination, error) {
 	transport.DisableCompression = true
 	d := &Destination{
 		Options: o,
+		most:    o.Batch,
 		name:    fmt.Sprintf("receiver %s://%s", u.Scheme, u.Host),
 		client: &http.Client{
 			Transport: transport, Timeout: o.Timeout,
@@ -101,7 +115,7 @@ func New(o Options) (*Destination, error) {
 		types = append(types, string(t))
 	}
 	slices.Sort(types)
-	d.state = state{Source: o.Source, Types: strings.Join(types, ",")}
+	d.state = state{Source: o.Source, Types: strings.Join(types, ","), Masked: o.Mask.String(), From: o.From}
 	if _, err := d.hooks(); err != nil {
 		return nil, err
 	}
@@ -151,8 +165,13 @@ func (d *Destination) load(data []byte) error {
 		return fmt.Errorf("the state is of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --state", s.URL, d.Source.URL)
 	case s.Types != d.state.Types:
 		return fmt.Errorf("the state has --types %q, not %q: give --types as before, or another --state", s.Types, d.state.Types)
+	case d.From != "" && cmp.Or(s.From, beginning) != d.From:
+		return fmt.Errorf("the state exists and started at %q, so --from %s would change nothing: leave --from out, or give another --state", cmp.Or(s.From, beginning), d.From)
 	case !s.StoppedAt.IsZero() && !d.Resume:
 		return fmt.Errorf("%w since %s: to send again, give --resume", ErrStopped, s.StoppedAt.Format(time.RFC3339))
+	}
+	if err := d.Mask.Check(s.Masked, "another --state"); err != nil {
+		return err
 	}
 	s.Source, s.StoppedAt = d.Source, time.Time{}
 	d.state = s
@@ -163,8 +182,20 @@ func (d *Destination) load(data []byte) error {
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	next := d.state
 	next.Position = b.Position
-	if len(b.Changes) > 0 {
-		err := d.send(ctx, b.Changes)
+	changes := slices.DeleteFunc(slices.Clone(b.Changes), func(c client.Change) bool {
+		skipped := slices.Contains(d.Skip, c.Seq)
+		if skipped && d.Note != nil {
+			d.Note(fmt.Sprintf("Change %d was skipped: the %s does not get it.", c.Seq, d))
+		}
+		return skipped
+	})
+	for len(changes) > 0 {
+		n := max(1, min(d.most, len(changes)))
+		err := d.send(ctx, changes[:n])
+		if refused := (refusal{}); errors.As(err, &refused) && n > 1 {
+			d.most = n / 2
+			continue
+		}
 		if errors.Is(err, ErrStopped) {
 			next, d.Resume = d.state, false
 			next.StoppedAt = time.Now().UTC().Truncate(time.Second)
@@ -173,6 +204,7 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 		if err != nil {
 			return err
 		}
+		changes, d.most = changes[n:], min(2*n, d.Batch)
 	}
 	return d.keep(ctx, next)
 }
@@ -208,10 +240,10 @@ type message struct {
 
 // changes have the first and the last number of the list.
 type changes struct {
-	ProjectID string          `json:"project_id"`
-	FirstSeq  int64           `json:"first_seq"`
-	LastSeq   int64           `json:"last_seq"`
-	Changes   []client.Change `json:"changes"`
+	ProjectID string `json:"project_id"`
+	FirstSeq  int64  `json:"first_seq"`
+	LastSeq   int64  `json:"last_seq"`
+	Changes   []any  `json:"changes"`
 }
 
 // send posts changes once.
@@ -221,7 +253,13 @@ func (d *Destination) send(ctx context.Context, list []client.Change) error {
 		return replicate.Temporary(err) // somebody may be about to write the file
 	}
 	now := time.Now()
-	m := message{"lectern.changes", now.UTC(), changes{d.Source.ProjectID, list[0].Seq, list[len(list)-1].Seq, list}}
+	records := make([]any, len(list))
+	for i, c := range list {
+		if records[i], err = d.masked(c); err != nil {
+			return err
+		}
+	}
+	m := message{"lectern.changes", now.UTC(), changes{d.Source.ProjectID, list[0].Seq, list[len(list)-1].Seq, records}}
 	body, err := jsonv2.Marshal(m) // encoding/json escapes < and >, so that answers in HTML would grow
 	if err != nil {
 		return err
@@ -246,7 +284,33 @@ func (d *Destination) send(ctx context.Context, list []client.Change) error {
 	request.Header.Set(standardwebhooks.HeaderWebhookID, name)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	request.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
-	return d.post(request)
+	err = d.post(request)
+	if refused, ok := errors.AsType[refusal](err); ok && len(list) == 1 {
+		return replicate.TemporaryFor(fmt.Errorf("%w to the change %d (%d bytes): let the receiver take it, or give --skip %[2]d for one run", refused, list[0].Seq, len(body)), refused.after)
+	}
+	return err
+}
+
+// refusal is an answer that says that the receiver does not take the content of a request.
+type refusal struct {
+	error
+	after time.Duration // before which a retry is useless
+}
+
+// masked returns a change without the columns that the mask leaves out.
+func (d *Destination) masked(c client.Change) (any, error) {
+	var name string
+	var record any
+	switch {
+	case len(d.Mask.Names()) == 0 || c.Removal != nil:
+		return c, nil
+	case c.Entry != nil:
+		name, record = "entry", c.Entry
+	default:
+		name, record = "event", c.Event
+	}
+	record, err := d.Mask.Strip(record)
+	return map[string]any{"change": c.Type, "seq": c.Seq, name: record}, err
 }
 
 // post sends a request, and makes an error of every answer but 2xx.
@@ -269,7 +333,11 @@ func (d *Destination) post(request *http.Request) error {
 		return replicate.Temporary(fmt.Errorf("%s answers with a redirect (%d), which is not followed: give its new address", d, status))
 	default:
 		err := fmt.Errorf("%s answers %s", d, response.Status)
-		return replicate.TemporaryFor(err, min(client.RetryAfter(response.Header, time.Now()), longestWait))
+		after := min(client.RetryAfter(response.Header, time.Now()), longestWait)
+		if status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity || status == http.StatusBadRequest {
+			return refusal{err, after}
+		}
+		return replicate.TemporaryFor(err, after)
 	}
 }
 
@@ -306,6 +374,9 @@ func (d *Destination) hooks() ([]*standardwebhooks.Webhook, error) {
 const longestWait = time.Hour
 
 const prefix = "whsec_"
+
+// beginning is the default of Options.From.
+const beginning = "beginning"
 
 // Secret returns key as a secret of the specification, which has 24 to 64 bytes.
 func Secret(key []byte) string { return prefix + base64.StdEncoding.EncodeToString(key) }
