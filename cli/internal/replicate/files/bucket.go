@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
@@ -54,27 +55,78 @@ func Bucket(name, prefix string, environ map[string]string, o Options) (*Destina
 // String names the prefix.
 func (b *bucket) String() string { return fmt.Sprintf("bucket s3://%s/%s", b.name, b.prefix) }
 
-func (*bucket) lock() error   { return nil }
-func (*bucket) unlock() error { return nil }
-
-// list needs the permission to list versions also where a bucket keeps none: only so is it certain that none is left.
-func (b *bucket) list(ctx context.Context) ([]object, error) {
-	objects, err := b.versions(ctx, true)
-	if minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented { // the server has no versions
-		objects, err = b.versions(ctx, false)
+// lock checks with a file of its own that the store refuses a write whose condition does not hold, and lists and removes versions
+// by their ids. With a store that ignores conditions, two syncs would remove each other's files.
+func (b *bucket) lock(ctx context.Context) error {
+	name := probePrefix + random()
+	version, err := b.replace(ctx, name, []byte("first"), "")
+	if responseOf(err).StatusCode == http.StatusNotImplemented {
+		return fmt.Errorf("%s takes no conditional writes (%s): use a store that supports them", b, responseOf(err).Code)
 	}
-	return objects, b.explain(err)
+	if err == nil {
+		_, err = b.replace(ctx, name, []byte("second"), version)
+	}
+	if err != nil {
+		return err
+	}
+	var ignored bool
+	for _, wrong := range []string{"", version} {
+		_, err := b.replace(ctx, name, []byte("wrong"), wrong)
+		if err != nil && !errors.Is(err, errChanged) {
+			return err
+		}
+		ignored = ignored || err == nil
+	}
+	objects, err := b.under(ctx, name)
+	if err == nil && !slices.ContainsFunc(objects, func(o object) bool { return !o.past }) {
+		err = fmt.Errorf("%s does not list an object that it has: use a store that lists objects and versions as S3 does", b)
+	}
+	for _, o := range objects {
+		err = errors.Join(err, b.remove(ctx, o))
+	}
+	if ignored {
+		return fmt.Errorf("%s ignores the conditions of a write (If-Match, If-None-Match), so nothing keeps two syncs apart: use a store that supports them", b)
+	}
+	return err
 }
 
-// versions lists all versions, or the newest of each object.
-func (b *bucket) versions(ctx context.Context, all bool) (objects []object, err error) {
+func (*bucket) unlock() error { return nil }
+
+// removeAll removes all versions of a file.
+func (b *bucket) removeAll(ctx context.Context, name string) error {
+	objects, err := b.under(ctx, name)
+	for _, o := range objects {
+		err = errors.Join(err, b.remove(ctx, o))
+	}
+	return err
+}
+
+// list needs the permission to list versions also where a bucket keeps none: only so is it certain that none is left.
+func (b *bucket) list(ctx context.Context) ([]object, error) { return b.under(ctx, "") }
+
+// under lists the files whose names begin with start, with all versions.
+func (b *bucket) under(ctx context.Context, start string) ([]object, error) {
+	objects, err := b.versions(ctx, start, true)
+	if responseOf(err).StatusCode == http.StatusNotImplemented { // the server has no versions
+		objects, err = b.versions(ctx, start, false)
+	}
+	return objects, err
+}
+
+// versions lists all versions, or the newest of each object. A past version without an id cannot be removed: a removal would
+// take the newest one.
+func (b *bucket) versions(ctx context.Context, start string, all bool) (objects []object, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing where it is given up
-	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, WithVersions: all}) {
+	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + start, Recursive: true, WithVersions: all}) {
 		if o.Err != nil {
-			return nil, o.Err
+			return nil, b.explain(o.Err)
 		}
-		objects = append(objects, object{strings.TrimPrefix(o.Key, b.prefix), o.VersionID, all && (!o.IsLatest || o.IsDeleteMarker)})
+		past := all && (!o.IsLatest || o.IsDeleteMarker)
+		if past && o.VersionID == "" {
+			return nil, fmt.Errorf("%s lists past versions of %s without their ids, so they cannot be removed: use a store that lists versions as S3 does, or a bucket that keeps none", b, o.Key)
+		}
+		objects = append(objects, object{strings.TrimPrefix(o.Key, b.prefix), o.VersionID, past})
 	}
 	return objects, nil
 }
@@ -86,7 +138,7 @@ func (b *bucket) read(ctx context.Context, name string) ([]byte, string, error) 
 	}
 	defer object.Close()
 	data, err := io.ReadAll(object)
-	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+	if responseOf(err).Code == minio.NoSuchKey {
 		return nil, "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
 	if err != nil {
@@ -104,7 +156,11 @@ func (b *bucket) open(ctx context.Context, name string) (part, error) {
 }
 
 func (b *bucket) write(ctx context.Context, name string, data []byte) error {
-	_, err := b.put(ctx, name, data, minio.PutObjectOptions{ContentType: "application/vnd.apache.parquet"})
+	kind := "application/vnd.apache.parquet"
+	if name == verifiedName {
+		kind = "application/json"
+	}
+	_, err := b.put(ctx, name, data, minio.PutObjectOptions{ContentType: kind})
 	return err
 }
 
@@ -136,12 +192,18 @@ func (b *bucket) remove(ctx context.Context, o object) error {
 	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+o.name, minio.RemoveObjectOptions{VersionID: o.version}))
 }
 
+// responseOf returns the answer of the store that is in the chain of err; zero without one.
+func responseOf(err error) minio.ErrorResponse {
+	e, _ := errors.AsType[minio.ErrorResponse](err)
+	return e
+}
+
 // explain adds the meaning of an error of S3 for the copy, and marks temporary ones.
 func (b *bucket) explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	e := minio.ToErrorResponse(err)
+	e := responseOf(err)
 	why := func(text string) error {
 		return fmt.Errorf("%s: %s (%s, HTTP %d)", b, text, e.Code, e.StatusCode)
 	}

@@ -58,7 +58,7 @@ func (*Destination) Limits() replicate.Limits {
 // Open locks the copy, creates it if it is missing, and checks that it is a copy of the source. It removes files that the
 // manifest does not name.
 func (d *Destination) Open(ctx context.Context) (at replicate.Position, err error) {
-	if err := d.lock(); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return at, err
 	}
 	defer func() {

@@ -23,7 +23,7 @@ type folder struct {
 // String names the folder.
 func (f *folder) String() string { return "folder " + f.path }
 
-func (f *folder) lock() error {
+func (f *folder) lock(context.Context) error {
 	if err := os.MkdirAll(f.path, 0o700); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (d *Destination) load(ctx context.Context) error {
 		return d.check(data, there)
 	}
 	for name := range there {
-		if !unfinished.MatchString(name) {
+		if !unfinished.MatchString(name) && !strings.HasPrefix(name, probePrefix) {
 			return fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
 		}
 	}
@@ -159,6 +159,9 @@ func (d *Destination) clean(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+// probePrefix begins the names of files by which a process checks that a bucket can have a copy. Another process never removes them.
+const probePrefix = ".probe."
+
 	named := d.manifest.files()
 	for _, o := range objects {
 		_, kept := d.replaced[o.name]

@@ -26,8 +26,8 @@ type part interface {
 // storage is a folder or a bucket that holds files.
 type storage interface {
 	fmt.Stringer
-	// lock locks the storage for this process until unlock, if the storage has locks.
-	lock() error
+	// lock locks the storage for this process until unlock. A storage without locks checks that replace refuses another version.
+	lock(ctx context.Context) error
 	unlock() error
 	// list returns all files, with all versions that a bucket keeps.
 	list(ctx context.Context) ([]object, error)
