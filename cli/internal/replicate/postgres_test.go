@@ -422,7 +422,7 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 		{"another project", "", "", alter(func(o *postgres.Options) { o.Source.ProjectID = "pr_2" }), `a copy of project "pr_1", not of "pr_2"`, "--schema"},
 		{"another URL", "", "", alter(func(o *postgres.Options) { o.Source.URL = "https://new" }), "not at https://new", "--moved"},
 		{"tables of others", "", "", alter(func(o *postgres.Options) { o.Schema = "other" }), "(events, without lectern_sync)", "--schema"},
-		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 3`, same, "layout 9", "writes layout 3"},
+		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 4`, same, "layout 9", "writes layout 4"},
 		{"a dropped column", `ALTER TABLE "Copy of shop".entries RENAME contact_id TO c`, `ALTER TABLE "Copy of shop".entries RENAME c TO contact_id`, same, "lacks the column contact_id (text)", "--schema"},
 		{"another type", `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE text`, `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE bigint USING total_pages::bigint`, same, "total_pages", "needs bigint"},
 		{"a dropped table", `ALTER TABLE "Copy of shop".events RENAME TO e`, `ALTER TABLE "Copy of shop".e RENAME TO events`, same, "lacks the table events", "--schema"},
@@ -450,6 +450,65 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 	if u := w.value(t, `SELECT url FROM "Copy of shop".lectern_sync`); u != "https://new" {
 		t.Errorf("the copy is of %s", u)
 	}
+}
+
+// What the owner of a database does to all of its tables and roles stops no copy, or is refused by name.
+func TestPostgresInADatabaseOfOthers(t *testing.T) {
+	w := newWarehouse(t)
+	w.source = newWholeSource(t)
+	role := w.value(t, `SELECT format('%I IN DATABASE %I', current_user, current_database())`)
+	w.define(t, "emb_1", 1, "draft", 1)
+	// The first load has no keys yet.
+	w.fill(t, 0, 30)
+	d := small{w.open(t, w.options())}
+	if _, err := d.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"entries", "events", "embeddables", "embeddable_versions", "experiments", "experiment_history", "lectern_sync", "lectern_columns"} {
+		w.exec(t, `CREATE PUBLICATION of_`+table+` FOR TABLE "Copy of shop".`+table) // as one of all tables, which needs a superuser
+		w.exec(t, `UPDATE "Copy of shop".`+table+` SET `+w.value(t, `SELECT attname || ' = ' || attname FROM pg_attribute WHERE attnum = 1 AND attrelid = '"Copy of shop".`+table+`'::regclass`)+` WHERE false;
+			DELETE FROM "Copy of shop".`+table+` WHERE false`)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const tables = `"Copy of shop".entries`
+	for i, tt := range []struct{ name, do, undo, says string }{
+		{"publications", `SELECT 1`, ``, ``},
+		{"an identity of none", `ALTER TABLE ` + tables + ` REPLICA IDENTITY NOTHING`, `ALTER TABLE ` + tables + ` REPLICA IDENTITY DEFAULT`, "a publication has one of the copy's tables"},
+		{"a column list", `CREATE PUBLICATION of_contacts FOR TABLE ` + tables + ` (contact_id)`, `DROP PUBLICATION of_contacts`, "publishes them without the columns of their keys"},
+		{"row security", `ALTER TABLE ` + tables + ` ENABLE ROW LEVEL SECURITY`, `ALTER TABLE ` + tables + ` DISABLE ROW LEVEL SECURITY`, ``},
+		{"row security of owners", `ALTER TABLE ` + tables + ` ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`, `ALTER TABLE ` + tables + ` DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY`, "row security must not apply"},
+		{"settings of the role", `ALTER ROLE ` + role + ` SET statement_timeout = '1ms'; ALTER ROLE ` + role + ` SET search_path = public, pg_temp`, `ALTER ROLE ` + role + ` RESET ALL`, ``},
+		{"columns of others", `ALTER TABLE ` + tables + ` ADD plain boolean, ADD n int, ADD data text DEFAULT 'x'`, ``, ``},
+		{"a unique index of others", `CREATE UNIQUE INDEX one_each ON ` + tables + ` (group_id, (entry_data ->> 'same'))`, `DROP INDEX "Copy of shop".one_each`, "a unique index that lectern sync did not make"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.exec(t, tt.do)
+			w.fill(t, 10*i, 30)
+			other := i + 1000
+			if strings.Contains(tt.name, "unique") {
+				other = i
+			}
+			w.MustIngest(t, "entries", entry(fmt.Sprintf("same_%d", i), i, fmt.Sprintf(`{"same":%d}`, i)), entry(fmt.Sprintf("same_%d_again", i), i, fmt.Sprintf(`{"same":%d}`, other)))
+			w.remove(t, "erased", fmt.Sprintf("en_%d", 10*i))
+			w.define(t, "emb_1", i+2, []string{"running", "paused"}[i%2], i+2)
+			_, err := w.sync(t.Context(), small{w.open(t, w.options())})
+			if tt.undo != "" {
+				w.exec(t, tt.undo)
+			}
+			if tt.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%v; want %q", err, tt.says)
+				}
+				w.mustSync(t, w.options())
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	w.exec(t, `ALTER TABLE `+tables+` DROP plain, DROP n, DROP data`)
+	w.check(t)
 }
 
 func TestPostgresKeepsTheCopyOfARemovedProject(t *testing.T) {

@@ -32,6 +32,8 @@ type Project struct {
 // StatusChange is a change of an experiment's status.
 type StatusChange struct {
 	ExperimentID string
+	// Change is the number of the change in its experiment, from 1.
+	Change int64
 	client.ExperimentStatusChange
 }
 
@@ -176,8 +178,10 @@ func (o *Options) readExperiments(ctx context.Context, p *Project, add *json.Enc
 		if err != nil && !notFound(err) {
 			return err
 		}
-		for _, c := range changes {
-			history = append(history, StatusChange{e.ID, c})
+		for i, c := range changes {
+			one := StatusChange{e.ID, int64(i + 1), c}
+			o.Mask.record(&one)
+			history = append(history, one)
 		}
 	}
 	p.Experiments, p.History = experiments, history

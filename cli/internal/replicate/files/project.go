@@ -48,6 +48,7 @@ type experimentRow struct {
 }
 
 type statusRow struct {
+	Change       int64   `parquet:"change"`
 	ExperimentID string  `parquet:"experiment_id,dict"`
 	Status       *string `parquet:"status,optional,dict"`
 	ChangedAt    int64   `parquet:"changed_at,timestamp(microsecond:utc)"`

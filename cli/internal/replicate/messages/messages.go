@@ -199,8 +199,7 @@ func (w *Writer) change(c client.Change) error {
 func (w *Writer) project(p *replicate.Project) error {
 	numbers := map[string]int64{}
 	for _, h := range p.History {
-		numbers[h.ExperimentID]++
-		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": numbers[h.ExperimentID]}); err != nil {
+		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": h.Change}); err != nil {
 			return err
 		}
 	}

@@ -32,11 +32,15 @@ func (d *Destination) explain(during string, err error) error {
 	case "3D000":
 		return why("there is no such database; create it, or correct --to")
 	case "42501":
-		return why("user %q lacks a privilege; it needs CREATE on the database for a new copy, and TEMPORARY, and must own the copy's tables", d.config.User)
+		return why("user %q lacks a privilege; it needs CREATE on the database for a new copy, and TEMPORARY, must own the copy's tables, and row security must not apply to it", d.config.User)
 	case "53100":
 		return why("the server has no space left; the copy is as after the last batch; free space, and run the command again")
 	case "42703", "42P01", "42P10", "42804", "23502", "3F000":
-		return why("somebody changed the copy's tables meanwhile; change them back, or give another --schema for a new copy")
+		return why("somebody changed the copy's tables meanwhile, or publishes them without the columns of their keys; change that back, or give another --schema for a new copy")
+	case "55000":
+		return why("a publication has one of the copy's tables, whose replica identity somebody removed; set it to DEFAULT, or take the schema out of the publication")
+	case "23505":
+		return why("a unique index that lectern sync did not make refuses a row; drop the index")
 	}
 	switch class := pg.Code[:2]; {
 	case class == "08", class == "57" && pg.Code != "57014", class == "40", pg.Code == "53300", pg.Code == "55P03":

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
 )
 
 // layout is the version of the tables below. A copy with another version is not touched.
-const layout = 3
+const layout = 4
 
 // column is a column of a table of the copy. Its comment in the database is about.
 type column struct{ name, kind, rule, about string }
@@ -62,7 +64,7 @@ var (
 		{"removal_reason", "text", "", "Reason of the removal"},
 	}
 	stateColumns = []column{
-		{"only_row", "boolean", " PRIMARY KEY DEFAULT true CHECK (only_row)", ""},
+		{"only_row", "boolean", " DEFAULT true CHECK (only_row)", ""},
 		{"layout", "bigint", " NOT NULL", "Version of the tables"},
 		{"project_id", "text", " NOT NULL", "Project of the copy"},
 		{"url", "text", " NOT NULL", "Address of the API"},
@@ -85,7 +87,7 @@ var (
 		{"type", "text", " NOT NULL", "Type of the column"},
 	}
 	embeddableColumns = []column{
-		{"embeddable_id", "text", bytewise + " PRIMARY KEY", "Identifier of the embeddable"},
+		{"embeddable_id", "text", bytewise + " NOT NULL", "Identifier of the embeddable"},
 		{"title", "text", " NOT NULL", "Title"},
 		{"group_id", "text", bytewise + " NOT NULL", "Group that it belongs to"},
 		{"project_id", "text", bytewise + " NOT NULL", "Project"},
@@ -98,7 +100,7 @@ var (
 		{"definition", "text", " NOT NULL", "Saved content, as JSON text"},
 	}
 	experimentColumns = []column{
-		{"experiment_id", "text", bytewise + " PRIMARY KEY", "Identifier of the experiment"},
+		{"experiment_id", "text", bytewise + " NOT NULL", "Identifier of the experiment"},
 		{"flow_id", "text", bytewise + " NOT NULL", "Embeddable that is tested"},
 		{"name", "text", "", "Name"},
 		{"hypothesis", "text", "", "Hypothesis"},
@@ -118,26 +120,41 @@ var (
 	historyColumns = []column{
 		{"experiment_id", "text", bytewise + " NOT NULL", "Experiment"},
 		{"status", "text", "", "New status"},
+		{"change", "bigint", " NOT NULL", "Number of the change in its experiment, from 1"},
 		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
 		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
 	tables = []struct {
+	// keys counts the columns of the primary key, which are the first ones. A table with 0 gets its key at the end of the
+	// first load. Until then the whole row is its replica identity, which costs an insert nothing: without an identity,
+	// Postgres refuses updates and deletes of a table that somebody publishes.
 		name    string
 		columns []column
 		about   string
+		keys    int
 	}{
-		{"entries", entryColumns, "Answers of a person to an embeddable, one row for each entry"},
-		{"events", eventColumns, "Page views and other events of entries, one row for each event"},
-		{"embeddables", embeddableColumns, "Embeddables of the project, as they are now"},
-		{"embeddable_versions", versionColumns, "Saved versions of embeddables"},
-		{"experiments", experimentColumns, "Experiments on embeddables, as they are now"},
-		{"experiment_history", historyColumns, "Changes of the status of experiments"},
-		{stateTable, stateColumns, "Source and position of the copy; do not change it"},
-		{columnsTable, columnColumns, "Columns of the views of embeddables; do not change it"},
+		{"entries", entryColumns, 0, "Answers of a person to an embeddable, one row for each entry"},
+		{"events", eventColumns, 0, "Page views and other events of entries, one row for each event"},
+		{"embeddables", embeddableColumns, 1, "Embeddables of the project, as they are now"},
+		{"embeddable_versions", versionColumns, 2, "Saved versions of embeddables"},
+		{"experiments", experimentColumns, 1, "Experiments on embeddables, as they are now"},
+		{"experiment_history", historyColumns, 2, "Changes of the status of experiments"},
+		{stateTable, stateColumns, 1, "Source and position of the copy; do not change it"},
+		{columnsTable, columnColumns, 2, "Columns of the views of embeddables; do not change it"},
 	}
 )
 
 const (
+// columnsOf returns the columns of a table.
+func columnsOf(table string) []column {
+	for _, t := range tables {
+		if t.name == table {
+			return t.columns
+		}
+	}
+	return nil
+}
+
 	// stateTable is the table of the copy's source and position.
 	stateTable = "lectern_sync"
 	// columnsTable is the table of the columns of the views.
@@ -153,6 +170,9 @@ const (
 )
 
 // toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,
+// staged names a staging table, also if search_path has tables of others before those of the connection.
+func staged(table string) pgx.Identifier { return pgx.Identifier{"pg_temp", table} }
+
 // and values that are nested too deeply for the server's stack.
 const toJSONB = `
 CREATE OR REPLACE FUNCTION pg_temp.lectern_to_jsonb(data text) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -167,8 +187,11 @@ func definitions(columns []column, staging bool) string {
 	list := make([]string, len(columns))
 	for i, c := range columns {
 		list[i] = pgx.Identifier{c.name}.Sanitize() + " " + c.kind
-		if !staging {
-			list[i] += c.rule
+		if rule := c.rule; !staging {
+			if m.Lacks(c.name) {
+				rule = strings.TrimSuffix(rule, " NOT NULL")
+			}
+			list[i] += rule
 		}
 	}
 	return strings.Join(list, ", ")
@@ -205,6 +228,9 @@ var stagedEntryColumns = []column{
 
 // stagedEventColumns are the columns of an event in a batch.
 var stagedEventColumns = eventColumns[:len(eventColumns)-2]
+// dataAt is the position of entry_data in stagedEntryColumns.
+const dataAt = 7
+
 
 // statements are the SQL of one copy.
 type statements struct {
@@ -268,9 +294,8 @@ UPDATE ` + in(stateTable) + ` SET url = $1 WHERE url <> $1`,
 SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY embeddable_id, position`,
 		putColumn: `
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
-VALUES ($1, $2, $3, $4, $5)`,
+SELECT $1, coalesce(max(position) + 1, 0), $2, $3, $4 FROM ` + in(columnsTable) + ` WHERE embeddable_id = $1`,
 		makeIndexes: `
-SET LOCAL statement_timeout = 0;
 CREATE INDEX events_by_entry ON ` + in("events") + ` (entry_id, "timestamp");
 CREATE INDEX events_by_seq ON ` + in("events") + ` (seq);
 CREATE INDEX entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
@@ -286,16 +311,17 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 	var all []string
 	for _, t := range tables {
-		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), definitions(t.columns, false)), fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.about)))
+		columns, identity := definitions(t.columns, false, m), fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY FULL`, in(t.name))
+		if t.keys > 0 {
+			columns += `, PRIMARY KEY (` + listed("", names(t.columns[:t.keys])) + `)`
+			identity = fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY DEFAULT`, in(t.name))
+		}
+		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), columns), identity, fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.about)))
 		for _, c := range t.columns {
 			all = append(all, fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, in(t.name), pgx.Identifier{c.name}.Sanitize(), quoted(c.about)))
 		}
 	}
-	all = append(all,
-		`CREATE UNIQUE INDEX embeddable_versions_by_number ON `+in("embeddable_versions")+` (embeddable_id, version_number)`,
-		`CREATE INDEX experiment_history_by_experiment ON `+in("experiment_history")+` (experiment_id, recorded_at)`,
-		`CREATE UNIQUE INDEX `+columnsTable+`_by_position ON `+in(columnsTable)+` (embeddable_id, position)`,
-		createPageViews(schema))
+	all = append(all, createPageViews(schema))
 	_, err := tx.Exec(ctx, strings.Join(all, ";\n"))
 	return err
 }
@@ -314,8 +340,8 @@ COMMENT ON VIEW ` + view + ` IS 'Events of the type flowpage.viewed'`
 func prepare(ctx context.Context, conn *pgx.Conn) error {
 	for _, sql := range []string{
 		toJSONB,
-		`CREATE TEMP TABLE ` + newEntries + ` (` + definitions(stagedEntryColumns, true) + `) ON COMMIT DELETE ROWS`,
-		`CREATE TEMP TABLE ` + newEvents + ` (` + definitions(stagedEventColumns, true) + `) ON COMMIT DELETE ROWS`,
+		`CREATE TEMP TABLE ` + staged(newEntries).Sanitize() + ` (` + definitions(stagedEntryColumns, true, nil) + `) ON COMMIT DELETE ROWS`,
+		`CREATE TEMP TABLE ` + staged(newEvents).Sanitize() + ` (` + definitions(stagedEventColumns, true, nil) + `) ON COMMIT DELETE ROWS`,
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return err

@@ -89,11 +89,9 @@ func (d *Destination) Limits() replicate.Limits {
 
 // Open connects, locks the copy, creates it if it is missing, and checks that it is one of the source.
 func (d *Destination) Open(ctx context.Context) (at replicate.Position, err error) {
-	conn, err := pgx.ConnectConfig(ctx, d.config)
-	if err != nil {
-		return at, d.explain("connect", err)
+	if err := d.connect(ctx); err != nil {
+		return at, err
 	}
-	d.conn = conn
 	defer func() {
 		if err != nil {
 			_ = d.Close()
@@ -101,6 +99,7 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	}()
 	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
 		return at, fmt.Errorf("database %s has the encoding %s; a copy needs UTF8", d.config.Database, encoding)
+	conn := d.conn
 	}
 	if err := Lock(ctx, conn, lockClass, d.Schema, d.LockWait); err != nil {
 		return at, d.explain("lock", err)
@@ -116,6 +115,22 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 
 const (
 	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
+// session ends what a role's or database's settings may do to a copy: a time limit would stop a large batch, and row security
+// would hide rows, so that a removal leaves them. Without it, Postgres refuses the statement.
+const session = `SET statement_timeout = 0; SET row_security = off`
+
+// connect sets d.conn.
+func (d *Destination) connect(ctx context.Context) (err error) {
+	if d.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
+		return d.explain("connect", err)
+	}
+	if _, err := d.conn.Exec(ctx, session); err != nil {
+		_ = d.Close()
+		return d.explain("connect", err)
+	}
+	return nil
+}
+
 
 	// relationsOf lists relations by their names, with their columns.
 	relationsOf = `
@@ -306,7 +321,7 @@ func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
 	}
 	for _, table := range list {
 		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+pgx.Identifier{d.Schema, table}.Sanitize()+` ADD PRIMARY KEY USING INDEX `+table+`_pkey`)
+			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+pgx.Identifier{d.Schema, table}.Sanitize()+` ADD PRIMARY KEY USING INDEX `+table+`_pkey, REPLICA IDENTITY DEFAULT`)
 			return err
 		})
 		if locked(err) {
@@ -353,7 +368,7 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest, lo
 		if err := d.remove(ctx, tx, n.Removals); err != nil {
 			return 0, err
 		}
-		putEntries, eventTable = d.sql.putEntries, pgx.Identifier{newEvents}
+		putEntries, eventTable = d.sql.putEntries, staged(newEvents)
 	}
 	if len(n.Entries) > 0 {
 		fits, err := d.addColumns(ctx, tx, n.Entries)
@@ -361,7 +376,7 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest, lo
 			return 0, err
 		}
 		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return d.entryRow(&n.Entries[i], fits[i]) })
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEntries}, names(stagedEntryColumns), rows); err != nil {
+		if _, err := tx.CopyFrom(ctx, staged(newEntries), names(stagedEntryColumns), rows); err != nil {
 			return 0, err
 		}
 		if err := tx.QueryRow(ctx, putEntries).Scan(&refused); err != nil {

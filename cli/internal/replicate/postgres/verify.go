@@ -21,8 +21,8 @@ type state struct {
 // Look returns the state that the last committed batch left, and its position. It is a [replicate.State].
 func (d *Destination) Look(ctx context.Context) (_ replicate.State, at replicate.Position, err error) {
 	s := &state{Destination: &Destination{Options: d.Options, config: d.config, sql: d.sql}}
-	if s.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
-		return nil, at, s.explain("connect", err)
+	if err := s.connect(ctx); err != nil {
+		return nil, at, err
 	}
 	if err := s.explain("read", s.begin(ctx)); err != nil {
 		_ = s.Close()
@@ -163,8 +163,8 @@ func (d *Destination) Status(ctx context.Context) (s replicate.Status, err error
 // brief calls do with a connection for this call, and the name of the table of the position.
 func (d *Destination) brief(ctx context.Context, do func(conn *pgx.Conn, table string) error) (err error) {
 	own := Destination{Options: d.Options, config: d.config}
-	if own.conn, err = pgx.ConnectConfig(ctx, d.config); err != nil {
-		return own.explain("connect", err)
+	if err := own.connect(ctx); err != nil {
+		return err
 	}
 	defer own.Close()
 	return own.explain("read", do(own.conn, pgx.Identifier{d.Schema, stateTable}.Sanitize()))
