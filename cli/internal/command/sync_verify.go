@@ -32,6 +32,9 @@ func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to de
 	if printed > mostDifferences {
 		c.note(s, "Only the first %d differences are printed.", mostDifferences)
 	}
+	for _, what := range found.NotCompared {
+		c.note(s, "Not compared: %s.", what)
+	}
 	if len(found.Counts) == 0 {
 		c.note(s, "The %s equals its source.", to)
 		return nil

@@ -242,7 +242,7 @@ func TestFilesKilled(t *testing.T) {
 	}()
 	cut := 0
 	for writing := true; writing; {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(10+rand.IntN(100))*time.Millisecond, errors.New("killed"))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(10+rand.IntN(300))*time.Millisecond, errors.New("killed"))
 		if _, err := l.sync(ctx, l.open()); err != nil {
 			cut++
 		}
@@ -256,7 +256,8 @@ func TestFilesKilled(t *testing.T) {
 	t.Logf("%d runs were cut", cut)
 	// These files remain of a process that is killed before it writes the manifest, or within a file.
 	for _, name := range []string{"entries/emb_1/00000000000000000001-0123456789abcdef.parquet", "events/.00000000000000000001-0123456789abcdef.parquet.123"} {
-		if err := os.WriteFile(filepath.Join(l.path, name), []byte("cut"), 0o600); err != nil {
+		path := filepath.Join(l.path, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("cut"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

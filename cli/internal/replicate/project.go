@@ -37,8 +37,11 @@ type StatusChange struct {
 	client.ExperimentStatusChange
 }
 
-// Sound yields the records of a list, without errors.
+// Sound yields the records of a list, without errors. It returns nil for nil.
 func Sound[T any](list []T) iter.Seq2[T, error] {
+	if list == nil {
+		return nil
+	}
 	return func(yield func(T, error) bool) {
 		for _, one := range list {
 			if !yield(one, nil) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/gob"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -51,17 +52,60 @@ type State interface {
 	History() bool
 	// Rows returns all rows of entries and events in any order, and the removals if the copy has history. An error is the last
 	// pair. A [Temporary] one says that the copy has changed too much, so that the caller must look again.
-	Rows(ctx context.Context) iter.Seq2[client.Change, error]
+	Rows(ctx context.Context) iter.Seq2[Row, error]
 	// Stored returns changes of the feed as Rows returns them.
-	Stored(ctx context.Context, changes []client.Change) ([]client.Change, error)
+	Stored(ctx context.Context, changes []client.Change) ([]Row, error)
+	// Tables returns all other tables, after Rows has ended. p is the project as the source has it.
+	Tables(ctx context.Context, p *Project) []Table
+	// NotCompared names what neither Rows nor Tables have.
+	NotCompared(ctx context.Context) ([]string, error)
 	// Close ends the use of the state.
 	Close() error
 }
 
-// Key identifies the rows of a change.
+// Row is a row of a change.
+type Row struct {
+	client.Change
+	// Columns has the values that the row has for keys of entry_data, if the copy stores such values apart.
+	Columns string
+}
+
+// Table is a table of a copy, and what should be in it.
+type Table struct {
+	// Kind is the Type of the rows' keys.
+	Kind string
+	// Copy has the rows of the copy. Source is nil if the source's rows are unknown.
+	Copy, Source iter.Seq2[Record, error]
+}
+
+// Record is a row of a [Table]. Values are equal if their JSON is.
+type Record struct {
+	ID     string
+	Values any
+}
+
+// Records returns the rows of a table. It returns nil for nil.
+func Records[T any](list iter.Seq2[T, error], record func(T) Record) iter.Seq2[Record, error] {
+	if list == nil {
+		return nil
+	}
+	return func(yield func(Record, error) bool) {
+		for one, err := range list {
+			r := Record{}
+			if err == nil {
+				r = record(one)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Key identifies a row.
 type Key struct {
-	Type client.ChangeType `json:"change"`
-	ID   string            `json:"key"` // the entry_id or event_key
+	Type client.ChangeType `json:"change"` // or the Kind of a [Table]
+	ID   string            `json:"key"`    // such as the entry_id or event_key
 }
 
 // Mending makes a copy equal to its source.
@@ -121,13 +165,16 @@ type Findings struct {
 	Counts map[Fault]int64
 	// Left is how many there still are.
 	Left int64
+	// NotCompared names what was not compared.
+	NotCompared []string
 }
 
 // Verify compares a copy with its source. With Repair it mends what differs and compares again, until nothing differs. A
 // repair that ends early leaves the copy as it was, or mended.
 //
 // It reads a state of the copy, and then the whole feed. If the feed shows a row with a number after the state's position,
-// the row has changed since, and tells nothing. Verify writes a short record for each row and change. The hash of
+// the row has changed since, and tells nothing. The project's other records have no numbers: Verify compares them if the source
+// still has those of the copy's last batch. Verify writes a short record for each row and change. The hash of
 // its entry selects one of some files. Then Verify compares the records of one file at a time in memory.
 func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 	to, ok := o.Destination.(Verifiable)
@@ -145,6 +192,7 @@ func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 			continue
 		}
 		before := found.Left
+		found.NotCompared = v.notCompared
 		if found.Left = int64(len(v.faults)) + v.more; found.Counts == nil {
 			found.Counts = map[Fault]int64{}
 			for _, fault := range v.faults {
@@ -165,13 +213,16 @@ type verification struct {
 	to   Verifiable
 	seed maphash.Seed
 
-	at     Position      // of the state
-	faults map[Key]Fault // at most mostNamed
-	more   int64         // differences beyond
+	at          Position      // of the state
+	faults      map[Key]Fault // at most mostNamed
+	more        int64         // differences beyond
+	notCompared []string
+	project     *Project // as the source has it, with its digest
+	digest      string
 }
 
-// round compares once, and names and mends what differs. It mends even if nothing differs: the project's other records are not
-// compared, and a damaged file has no key.
+// round compares once, and names and mends what differs. It mends even if nothing differs: the project's other records may be older
+// than those of the source, and views of the copy may be missing.
 func (v *verification) round(ctx context.Context) (err error) {
 	if v.Repair {
 		if _, err := v.to.Open(ctx); err != nil {
@@ -193,16 +244,13 @@ func (v *verification) round(ctx context.Context) (err error) {
 	m := &Mending{Keys: v.faults, Put: func(yield func([]client.Change, error) bool) {
 		for changes, err := range v.feed(ctx) {
 			changes = slices.DeleteFunc(changes, func(c client.Change) bool {
-				return c.Seq > v.at.Seq || c.Type == client.EntryRemoved || v.faults[keyOf(&c)] == ""
+				return c.Seq > v.at.Seq || v.faults[keyOf(&c)] == ""
 			})
 			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
 				return
 			}
 		}
-	}}
-	if m.Project, m.Digest, err = v.readProject(ctx); err != nil {
-		return err
-	}
+	}, Project: v.project, Digest: v.digest}
 	return v.to.Mend(ctx, m)
 }
 
@@ -221,7 +269,7 @@ func keyOf(c *client.Change) Key {
 func (v *verification) feed(ctx context.Context) iter.Seq2[[]client.Change, error] {
 	return func(yield func([]client.Change, error) bool) {
 		limits := v.to.Limits()
-		pages := newPages(v.Client, v.Source.ProjectID, client.ChangeQuery{}, min(v.PageSize, limits.Changes), limits.Bytes)
+		pages := newPages(&v.Options, client.ChangeQuery{}, min(v.PageSize, limits.Changes), limits.Bytes)
 		for cursor := ""; ; {
 			p, err := pages.read(ctx, cursor, 0)
 			if err == nil {
@@ -241,6 +289,7 @@ type record struct {
 	Entry, Digest   uint64
 	Seq             int64
 	Copied, Foreign bool
+	Erased          bool // it is a removal that concerns a person
 }
 
 // parts is the number of files.
@@ -265,7 +314,7 @@ func (v *verification) compare(ctx context.Context) (err error) {
 		buffers[i] = bufio.NewWriterSize(files[i], 8<<10)
 		out[i] = gob.NewEncoder(buffers[i])
 	}
-	put := func(c *client.Change, copied bool) error {
+	put := func(c *Row, copied bool) error {
 		r, err := v.record(c, copied)
 		return errors.Join(err, out[r.Entry%parts].Encode(r))
 	}
@@ -287,11 +336,12 @@ func (v *verification) compare(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if changes, err = state.Stored(ctx, changes); err != nil {
+		rows, err := state.Stored(ctx, changes)
+		if err != nil {
 			return err
 		}
-		for i := range changes {
-			if err := put(&changes[i], false); err != nil {
+		for i := range rows {
+			if err := put(&rows[i], false); err != nil {
 				return err
 			}
 		}
@@ -301,6 +351,30 @@ func (v *verification) compare(ctx context.Context) (err error) {
 			return err
 		}
 		if err := v.part(gob.NewDecoder(bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))), state.History()); err != nil {
+			return err
+		}
+	}
+	if v.notCompared, err = state.NotCompared(ctx); err != nil {
+		return err
+	}
+	return v.tables(ctx, state)
+}
+
+// tables compares the other tables.
+func (v *verification) tables(ctx context.Context, state State) (err error) {
+	if v.project, v.digest, err = v.readProject(ctx); err != nil {
+		return err
+	}
+	changed := v.digest != v.at.Project
+	for _, t := range state.Tables(ctx, v.project) {
+		if changed && t.Kind != FileKind && v.Repair {
+			continue // Mend writes it again
+		}
+		if t.Source == nil || changed && t.Kind != FileKind {
+			v.notCompared = append(v.notCompared, fmt.Sprintf("rows of the kind %s, which have changed since the copy's last batch, or which the key may not read", t.Kind))
+			continue
+		}
+		if err := v.table(t); err != nil {
 			return err
 		}
 	}
@@ -319,7 +393,7 @@ func (v *verification) record(c *client.Change, copied bool) (r record, err erro
 	r.Entry, r.Foreign = maphash.String(v.seed, entry), project != v.Source.ProjectID
 	var h maphash.Hash
 	h.SetSeed(v.seed)
-	err = json.MarshalWrite(&h, []any{c.Entry, c.Event})
+	err = json.MarshalWrite(&h, []any{c.Entry, c.Event, c.Removal, c.Columns})
 	r.Digest = h.Sum64()
 	return r, err
 }
@@ -367,31 +441,40 @@ func (v *verification) part(in *gob.Decoder, history bool) error {
 		if removal == nil {
 			removal = &rows{}
 		}
-		fault := k.fault(removal, v.at.Seq)
-		_, twice := v.faults[key] // the row names another entry, so its change is in another file
-		switch {
-		case fault == "":
-		case twice:
-			v.faults[key] = Stale
-		case len(v.faults) < mostNamed:
-			v.faults[key] = fault
-		default:
-			v.more++
+		if fault := k.fault(removal, v.at.Seq, history); fault != "" {
+			v.fault(key, fault)
 		}
+	} else if e := c.Removal; e != nil {
+		e.RemovedAt, r.Erased = stored(e.RemovedAt), e.Reason == client.Erased
 	}
 	return nil
 }
 
 // fault returns what is wrong with the rows of a key, or "". removal has the removals of the entry, which may be the rows
 // themselves.
-func (k *rows) fault(removal *rows, at int64) Fault {
-	isRemoval, fed := k == removal, k.feed.Seq > 0
-	copied := k.copies > 0 && (isRemoval || removal.copies == 0 || k.copy.Seq >= removal.copy.Seq)
+func (k *rows) fault(removal *rows, at int64, history bool) Fault {
+	fed := k.feed.Seq > 0
+	if k == removal {
+		switch {
+		case k.copies > 0 && k.copy.Seq > k.feed.Seq:
+			return Extra
+		case !history || k.feed.Seq > at:
+			return "" // the copy has no list of removals, or this one is newer
+		case k.copies == 0 || k.copy.Seq < k.feed.Seq:
+			return Missing
+		case k.copies > 1:
+			return Doubled
+		case k.copy.Digest != k.feed.Digest:
+			return Stale
+		}
+		return ""
+	}
+	copied := k.copies > 0 && (removal.copies == 0 || k.copy.Seq >= removal.copy.Seq)
 	switch changed := max(k.feed.Seq, removal.feed.Seq) > at; {
-	case isRemoval && copied && k.copy.Seq > k.feed.Seq:
-		return Extra
-	case isRemoval, changed && (!copied || k.copy.Seq <= at):
-		return "" // a removal without rows says nothing
+	case k.copies > 0 && removal.feed.Erased && k.copy.Seq < removal.feed.Seq && removal.feed.Seq <= at:
+		return Extra // also if the copy's removals hide the row
+	case changed && (!copied || k.copy.Seq <= at):
+		return ""
 	case copied && k.copy.Foreign:
 		return Foreign
 	case copied && !fed:

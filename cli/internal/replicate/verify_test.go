@@ -60,7 +60,7 @@ func TestVerifyPostgres(t *testing.T) {
 	w.source = newWholeSource(t)
 	w.define(t, "emb_1", 2, "running", 1)
 	w.fill(t, 0, 40)
-	w.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000","b":1e200000}`), entry("numbers", 1, `{"b":1.50,"a":1e3,"a":[1,  2]}`))
+	w.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000","b":1e200000}`), entry("numbers", 1, `{"b":1.50,"a":1e3,"a":[1,  2]}`), entry("misfit", 1, `{"n":"x","text":"t"}`))
 	w.mustSync(t, w.options())
 	w.remove(t, "purged", "en_38", "en_39")
 	w.MustIngest(t, "entries", entry("en_38", 901, `{"back":1}`))
@@ -71,6 +71,20 @@ func TestVerifyPostgres(t *testing.T) {
 	}
 	n := 0
 	injure := func() (want string) {
+		if rand.IntN(3) == 0 {
+			small := [][2]string{
+				{`DELETE FROM ` + in + `embeddables`, "missing embeddable emb_1"}, {`UPDATE ` + in + `embeddables SET definition = 'x'`, "stale embeddable emb_1"},
+				{`INSERT INTO ` + in + `embeddables VALUES ('emb_9', '', '', '', '')`, "extra embeddable emb_9"},
+				{`DELETE FROM ` + in + `embeddable_versions WHERE version_number = 2`, "missing embeddable_version emb_1/2"},
+				{`UPDATE ` + in + `embeddable_versions SET saved_at = now() WHERE version_number = 1`, "stale embeddable_version emb_1/1"},
+				{`UPDATE ` + in + `experiments SET no_impact_metrics = NULL`, "stale experiment exp_emb_1"}, {`UPDATE ` + in + `experiments SET hypothesis = ''`, "stale experiment exp_emb_1"},
+				{`DELETE FROM ` + in + `experiment_history`, "missing experiment_status exp_emb_1/1"}, {`UPDATE ` + in + `experiment_history SET status = NULL`, "stale experiment_status exp_emb_1/1"},
+				{`UPDATE ` + in + `entries SET entry_columns = NULL WHERE entry_id = 'misfit'`, "stale entry misfit"}, {`UPDATE ` + in + `entries SET entry_columns = '{"n": 99}' WHERE entry_id = 'en_7'`, "stale entry en_7"},
+			}
+			one := small[rand.IntN(len(small))]
+			w.exec(t, one[0])
+			return one[1]
+		}
 		table, column, kind := "entries", "entry_id", "entry"
 		if rand.IntN(2) == 0 {
 			table, column, kind = "events", "event_key", "event"
@@ -111,10 +125,10 @@ func TestVerifyPostgres(t *testing.T) {
 			t.Errorf("%d left, -want +got: %s", left, cmp.Diff(want, got))
 		}
 	}
-	mended := func(injury string) {
+	mended := func(injuries ...string) {
 		t.Helper()
-		check(injury)
-		if got, left := verify(t, w.source, d, true); left != 0 || len(got) != 1 {
+		check(injuries...)
+		if got, left := verify(t, w.source, d, true); left != 0 || len(got) != len(injuries) {
 			t.Fatalf("repaired %q, and %d are left", got, left)
 		}
 		w.check(t)
@@ -123,13 +137,18 @@ func TestVerifyPostgres(t *testing.T) {
 	// An event of another entry is one difference, although the comparison finds it in two places.
 	k := key("events", "event_key")
 	w.exec(t, `UPDATE `+in+`events SET entry_id = 'other' WHERE event_key = '`+k+`'; DELETE FROM `+in+`embeddables; UPDATE `+in+`experiment_history SET status = NULL`)
-	mended("stale event " + k)
+	mended("missing embeddable emb_1", "stale event "+k, "stale experiment_status exp_emb_1/1")
 	if text := w.value(t, `SELECT title || status FROM `+in+`embeddables, `+in+`experiment_history`); text != "Title ürunning" {
 		t.Errorf("a repair writes no embeddables and experiments again: %s", text)
 	}
-	for range rounds(2, 25) {
+	for range rounds(5, 100) {
 		mended(injure())
 	}
+	w.exec(t, `DELETE FROM `+in+`lectern_columns WHERE key = 'text'; UPDATE `+in+`lectern_columns SET position = position + 10`)
+	if got, left := verify(t, w.source, d, true); left != 0 || len(got) != 1 || !strings.HasPrefix(got[0], "stale entry en_") {
+		t.Errorf("a lost column: %q, %d are left", got, left)
+	}
+	check()
 	if s, err := d.Status(t.Context()); err != nil || s.Verified.Differences != 0 || s.Verified.At.IsZero() {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -219,7 +238,27 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 	l.MustIngest(t, "entries", entry("en_38", 901, `{"back":1}`), entry("en_37", 902, `{}`), of("emb_3", entry("en_36", 903, `{}`)))
 	sync()
 	made := 0
+	var removals []string
 	injure := func() (want []string) {
+		if rand.IntN(3) == 0 {
+			m := l.manifest(t)
+			list := []struct {
+				path   string
+				change func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row
+				says   []string
+			}{
+				{m.Removals[0].Path, func(_ *parquet.Schema, _ []parquet.Row) []parquet.Row { return nil }, removals},
+				{m.Removals[0].Path, setting(t, "removed_at", int64(7)), []string{"stale entry_removed en_38", "stale entry_removed en_39"}},
+				{m.Embeddables[0].Path, setting(t, "title", "x"), []string{"stale embeddable emb_1"}},
+				{m.Versions[0].Path, func(_ *parquet.Schema, rows []parquet.Row) []parquet.Row { return rows[1:] }, []string{"missing embeddable_version emb_1/1"}},
+				{m.Experiments[0].Path, setting(t, "status", "x"), []string{"stale experiment exp_emb_1"}},
+				{m.History[0].Path, func(_ *parquet.Schema, rows []parquet.Row) []parquet.Row { return append(rows, rows...) }, []string{"doubled experiment_status exp_emb_1/1"}},
+				{m.entries()[0].Path, setting(t, "n", 99.0), nil}, // a column of entry_data
+			}
+			one := list[rand.IntN(len(list))]
+			l.edit(t, one.path, one.change)
+			return slices.Sorted(slices.Values(append([]string{"stale file " + one.path}, one.says...)))
+		}
 		column, kind, list := "entry_id", "entry", l.manifest(t).entries()
 		current := l.copied(t)
 		live, text := current.entries, "entry_data"
@@ -227,7 +266,9 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 			column, kind, list, live, text = "event_key", "event", l.manifest(t).Events, current.events, "url"
 		}
 		list = slices.DeleteFunc(list, func(f file) bool { return f.Rows == 0 })
-		l.edit(t, list[rand.IntN(len(list))].Path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
+		path := list[rand.IntN(len(list))].Path
+		defer func() { want = append(want, "stale file "+path); slices.Sort(want) }()
+		l.edit(t, path, func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
 			at := func(name string) int {
 				leaf, ok := schema.Lookup(name)
 				if !ok {
@@ -290,6 +331,20 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 		}
 	}
 	check(nil)
+	// Without its removals, the copy shows the older states of removed entries.
+	path := l.manifest(t).Removals[0].Path
+	l.edit(t, path, func(_ *parquet.Schema, _ []parquet.Row) []parquet.Row { return nil })
+	removals, _ = verify(t, l.source, open(), false)
+	removals = slices.DeleteFunc(removals, func(name string) bool { return name == "stale file "+path })
+	if !slices.Contains(removals, "missing entry_removed en_38") || !slices.Contains(removals, "missing entry_removed en_39") || !strings.HasPrefix(removals[0], "extra ") {
+		t.Errorf("without removals: %q", removals)
+	}
+	if _, left := verify(t, l.source, repairing, true); left != 0 {
+		t.Fatalf("%d are left", left)
+	}
+	removals = []string{"missing entry_removed en_38", "missing entry_removed en_39"} // the repair has removed the states
+	check(nil)
+	l.flip(t, open, n)
 	for range n {
 		check(injure())
 		if _, left := verify(t, l.source, repairing, true); left != 0 {
@@ -336,13 +391,62 @@ func testVerifyFiles(t *testing.T, l *lake, n int, at func(files.Options) *files
 		r[id.ColumnIndex] = parquet.ValueOf("en_5").Level(0, 0, id.ColumnIndex)
 		return append(rows, r)
 	})
-	if got, left := verify(t, l.source, repairing, true); left != 0 || len(got) != 4 || got[0] != "extra entry_removed en_5" || got[1] != "missing entry en_5" {
+	if got, left := verify(t, l.source, repairing, true); left != 0 || len(got) != 5 || got[0] != "extra entry_removed en_5" || got[1] != "missing entry en_5" {
 		t.Errorf("mended %q, %d are left", got, left)
 	}
 	l.check(t)
 	l.fill(t, 40, 3)
 	sync() // joins files that were repaired
 	l.check(t)
+}
+
+// setting returns a change that sets a column of all rows.
+func setting(t *testing.T, name string, v any) func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
+	return func(schema *parquet.Schema, rows []parquet.Row) []parquet.Row {
+		leaf, ok := schema.Lookup(name)
+		if !ok {
+			t.Fatalf("no column %s", name)
+		}
+		for _, r := range rows {
+			i := leaf.ColumnIndex
+			r[i] = parquet.ValueOf(v).Level(0, leaf.MaxDefinitionLevel, i)
+		}
+		return rows
+	}
+}
+
+// flip flips a bit of a random file n times. A verification names the file each time.
+func (l *lake) flip(t *testing.T, open func() smallFiles, n int) {
+	t.Helper()
+	m := l.manifest(t)
+	var paths []string
+	for _, f := range slices.Concat(m.entries(), m.Events, m.Removals, m.Embeddables, m.Versions, m.Experiments, m.History) {
+		paths = append(paths, filepath.Join(l.path, f.Path))
+	}
+	for range n {
+		path := paths[rand.IntN(len(paths))]
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := slices.Clone(data)
+		i := rand.IntN(len(bad))
+		bad[i] ^= 1 << rand.IntN(8)
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var named []string
+		_, err = replicate.Verify(t.Context(), replicate.Verification{
+			Options: replicate.Options{Client: l.client, Source: l.is(), Destination: open(), PageSize: 50, Attempts: 1}, Folder: t.TempDir(),
+			Name: func(d replicate.Difference) error { named = append(named, d.ID); return nil },
+		})
+		if says := fmt.Sprint(named, err); !strings.Contains(says, filepath.Base(path)) {
+			t.Errorf("bit of byte %d of %s: %s", i, path, says)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // writing writes and removes until the returned function is called.

@@ -39,6 +39,9 @@ type Destination struct {
 	replaced map[string]time.Time    // when the manifest ceased to name files that are still there
 }
 
+	// sums has the digests of the files that were read, by path. If it is nil, a file with another digest than the manifest's is
+	// an error.
+	sums map[string]string
 // Folder returns the copy in a folder of this machine, which is created if it is missing.
 func Folder(path string, o Options) *Destination {
 	return newDestination(o, &folder{path: path})

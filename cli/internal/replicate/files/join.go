@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,7 +103,7 @@ func write[T row](ctx context.Context, d *Destination, kind string, from []file,
 
 // save writes a file of a kind under a new name.
 func (d *Destination) save(ctx context.Context, kind string, f *file, data []byte) error {
-	f.Path, f.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, f.LastSeq, random()), len(data)
+	f.Path, f.Bytes, f.SHA256 = fmt.Sprintf("%s/%020d-%s.parquet", kind, f.LastSeq, random()), len(data), sumOf(data)
 	if err := d.write(ctx, f.Path, data); err != nil {
 		return fmt.Errorf("write %s: %w", f.Path, err)
 	}
@@ -137,6 +138,10 @@ func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) e
 	if err != nil {
 		return err
 	}
+	sum := sumOf(data)
+	if d.sums != nil {
+		d.sums[f.Path] = sum
+	}
 	for rows, err := range parquetfile.Rows[T](bytes.NewReader(data)) {
 		if err != nil {
 			return fmt.Errorf("%s: %w: %w", f.Path, err, errDamaged)
@@ -145,5 +150,11 @@ func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) e
 			return err
 		}
 	}
+	if d.sums == nil && sum != f.SHA256 {
+		return fmt.Errorf("the file %s of %s is not as it was written: %w", f.Path, d, errDamaged)
+	}
 	return nil
 }
+
+// sumOf returns the digest of a file's content.
+func sumOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }

@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,11 +47,38 @@ type experimentRow struct {
 }
 
 type statusRow struct {
-	Change       int64   `parquet:"change"`
 	ExperimentID string  `parquet:"experiment_id,dict"`
+	Change       int64   `parquet:"change"`
 	Status       *string `parquet:"status,optional,dict"`
 	ChangedAt    int64   `parquet:"changed_at,timestamp(microsecond:utc)"`
 	RecordedAt   int64   `parquet:"recorded_at,timestamp(microsecond:utc)"`
+}
+
+// list is a list of the project's other records. Its rows have one file.
+type list struct {
+	replicate.Table
+	put func() error // replaces the file
+}
+
+// lists returns all lists of p, with their files in m.
+func (d *Destination) lists(ctx context.Context, m *manifest, p *replicate.Project) []list {
+	return []list{
+		listOf(ctx, d, &m.Embeddables, "embeddables", "embeddable", p.Embeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
+			return embeddableRow{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
+		}, func(r embeddableRow) string { return r.EmbeddableID }),
+		listOf(ctx, d, &m.Versions, "embeddable_versions", "embeddable_version", p.Versions, func(v client.EmbeddableVersionWithDefinition) versionRow {
+			return versionRow{v.EmbeddableID, v.Number, v.SavedAt.UnixMicro(), v.Definition}
+		}, func(r versionRow) string { return fmt.Sprintf("%s/%d", r.EmbeddableID, r.VersionNumber) }),
+		listOf(ctx, d, &m.Experiments, "experiments", "experiment", replicate.Sound(p.Experiments), func(e client.Experiment) experimentRow {
+			return experimentRow{
+				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(),
+				e.Observations, e.Outcome, e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
+			}
+		}, func(r experimentRow) string { return r.ExperimentID }),
+		listOf(ctx, d, &m.History, "experiment_history", "experiment_status", replicate.Sound(p.History), func(c replicate.StatusChange) statusRow {
+			return statusRow{c.ExperimentID, c.Change, (*string)(c.Status), c.ChangedAt.UnixMicro(), c.RecordedAt.UnixMicro()}
+		}, func(r statusRow) string { return fmt.Sprintf("%s/%d", r.ExperimentID, r.Change) }),
+	}
 }
 
 // putProject replaces the files of the parts of p that are known.
@@ -60,31 +86,52 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *replicate.
 	if p == nil {
 		return nil
 	}
-	return cmp.Or(
-		whole(ctx, d, &m.Embeddables, "embeddables", p.Embeddables != nil, p.Embeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
-			return embeddableRow{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
-		}),
-		whole(ctx, d, &m.Versions, "embeddable_versions", p.Versions != nil, p.Versions, func(v client.EmbeddableVersionWithDefinition) versionRow {
-			return versionRow{v.EmbeddableID, v.Number, v.SavedAt.UnixMicro(), v.Definition}
-		}),
-		whole(ctx, d, &m.Experiments, "experiments", p.Experiments != nil, replicate.Sound(p.Experiments), func(e client.Experiment) experimentRow {
-			return experimentRow{
-				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(),
-				e.Observations, e.Outcome, e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
+	for _, l := range d.lists(ctx, m, p) {
+		if err := l.put(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listOf returns the list of some records, which are nil if the key may not read them. Its name is that of the folder.
+func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, kind string, records iter.Seq2[T, error], row func(T) R, id func(R) string) list {
+	asRecord := func(r R) replicate.Record { return replicate.Record{ID: id(r), Values: r} }
+	stored := func(yield func(R, error) bool) {
+		for _, f := range *files {
+			err := eachRows(ctx, d, f, func(rows []R) error {
+				for _, r := range rows {
+					if !yield(r, nil) {
+						return errStop
+					}
+				}
+				return nil
+			})
+			if errors.Is(err, errStop) {
+				return
 			}
-		}),
-		whole(ctx, d, &m.History, "experiment_history", p.History != nil, replicate.Sound(p.History), func(c replicate.StatusChange) statusRow {
-			return statusRow{c.ExperimentID, (*string)(c.Status), c.ChangedAt.UnixMicro(), c.RecordedAt.UnixMicro()}
-		}))
+			if err != nil && !(d.Repair && errors.Is(err, errDamaged)) {
+				yield(*new(R), err)
+				return
+			}
+		}
+	}
+	return list{
+		replicate.Table{
+			Kind: kind, Copy: replicate.Records(stored, asRecord),
+			Source: replicate.Records(records, func(one T) replicate.Record { return asRecord(row(one)) }),
+		},
+		func() error { return whole(ctx, d, files, name, records, row) },
+	}
 }
 
 // whole replaces the only file of a kind, if its records are known. Else a repair drops a damaged one, so that a sync whose key
 // may read them makes it.
-func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind string, known bool, records iter.Seq2[T, error], row func(T) R) error {
-	if !known && !d.Repair {
+func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind string, records iter.Seq2[T, error], row func(T) R) error {
+	if records == nil && !d.Repair {
 		return nil
 	}
-	if !known {
+	if records == nil {
 		for _, f := range *files {
 			if err := eachRows(ctx, d, f, func([]R) error { return nil }); !errors.Is(err, errDamaged) {
 				return err

@@ -24,7 +24,7 @@ type state struct{ *Destination }
 
 // Look returns the state of the manifest, and its position.
 func (d *Destination) Look(ctx context.Context) (_ replicate.State, at replicate.Position, err error) {
-	s := state{&Destination{Options: d.Options, storage: d.storage}}
+	s := state{&Destination{Options: d.Options, storage: d.storage, sums: map[string]string{}}}
 	// Another process may replace the manifest and remove files between the two reads of a load.
 	if s.load(ctx) != nil {
 		if err := s.load(ctx); err != nil {
@@ -42,12 +42,54 @@ func (state) History() bool { return true }
 
 func (state) Close() error { return nil }
 
-func (s state) Stored(_ context.Context, changes []client.Change) ([]client.Change, error) {
-	return changes, nil
+func (s state) Stored(_ context.Context, changes []client.Change) ([]replicate.Row, error) {
+	rows := make([]replicate.Row, len(changes))
+	for i, c := range changes {
+		rows[i].Change = c
+	}
+	return rows, nil
 }
 
-func (s state) Rows(ctx context.Context) iter.Seq2[client.Change, error] {
-	return func(yield func(client.Change, error) bool) {
+// Tables returns the lists of the project's other records, and a table of the files. The digests of the files also stand for what the
+// rows do not show: columns of entry_data, and Bloom filters.
+func (s state) Tables(ctx context.Context, p *replicate.Project) (tables []replicate.Table) {
+	for _, l := range s.lists(ctx, &s.manifest, p) {
+		tables = append(tables, l.Table)
+	}
+	named := s.manifest.all()
+	return append(tables, replicate.Table{
+		Kind: replicate.FileKind,
+		Source: replicate.Records(replicate.Sound(named), func(f file) replicate.Record {
+			return replicate.Record{ID: f.Path, Values: f.SHA256}
+		}),
+		Copy: func(yield func(replicate.Record, error) bool) {
+			for _, f := range named {
+				sum, read := s.sums[f.Path]
+				if !read {
+					data, _, err := s.read(ctx, f.Path)
+					if errors.Is(err, fs.ErrNotExist) {
+						continue
+					}
+					if err != nil {
+						yield(replicate.Record{}, err)
+						return
+					}
+					sum = sumOf(data)
+				}
+				if !yield(replicate.Record{ID: f.Path, Values: sum}, nil) {
+					return
+				}
+			}
+		},
+	})
+}
+
+func (s state) NotCompared(context.Context) ([]string, error) {
+	return []string{"earlier states of entries"}, nil
+}
+
+func (s state) Rows(ctx context.Context) iter.Seq2[replicate.Row, error] {
+	return func(yield func(replicate.Row, error) bool) {
 		goOn := true
 		for _, e := range s.manifest.Entries {
 			goOn = goOn && eachChange(ctx, s, e.Files, yield, entryRow.change)
@@ -60,11 +102,11 @@ var errStop = errors.New("the caller has stopped")
 
 // eachChange yields the rows of files as changes, and reports whether the loop goes on. A repair finds that a damaged file lacks
 // rows.
-func eachChange[T row](ctx context.Context, s state, files []file, yield func(client.Change, error) bool, change func(T) client.Change) bool {
+func eachChange[T row](ctx context.Context, s state, files []file, yield func(replicate.Row, error) bool, change func(T) client.Change) bool {
 	for _, f := range files {
 		err := eachRows(ctx, s.Destination, f, func(rows []T) error {
 			for _, r := range rows {
-				if !yield(change(r), nil) {
+				if !yield(replicate.Row{Change: change(r)}, nil) {
 					return errStop
 				}
 			}
@@ -78,7 +120,7 @@ func eachChange[T row](ctx context.Context, s state, files []file, yield func(cl
 			if now, _, again := s.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
 				err = replicate.Temporary(err)
 			}
-			yield(client.Change{}, err)
+			yield(replicate.Row{}, err)
 			return false
 		}
 	}
@@ -102,7 +144,9 @@ func (r eventRow) change() client.Change {
 }
 
 func (r removalRow) change() client.Change {
-	return client.Change{Type: client.EntryRemoved, Seq: r.Seq, Removal: &client.Removal{EntryID: r.EntryID}}
+	return client.Change{Type: client.EntryRemoved, Seq: r.Seq, Removal: &client.Removal{
+		EntryID: r.EntryID, RemovedAt: time.UnixMicro(r.RemovedAt), Reason: client.RemovalReason(r.Reason),
+	}}
 }
 
 // Mend rewrites the files that have rows to remove or to add, or that are damaged, and then replaces the manifest.
@@ -133,6 +177,9 @@ func (d *Destination) Mend(ctx context.Context, m *replicate.Mending) (err error
 			}
 		}
 		if next.Events, err = fill(ctx, d, "events", next.Events, nil, rows.events); err != nil {
+			return err
+		}
+		if next.Removals, err = fill(ctx, d, "removals", next.Removals, nil, rows.removals); err != nil {
 			return err
 		}
 	}

@@ -119,20 +119,20 @@ var (
 	}
 	historyColumns = []column{
 		{"experiment_id", "text", bytewise + " NOT NULL", "Experiment"},
-		{"status", "text", "", "New status"},
 		{"change", "bigint", " NOT NULL", "Number of the change in its experiment, from 1"},
 		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
+		{"status", "text", "", "New status"},
 		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
-	tables = []struct {
 	// keys counts the columns of the primary key, which are the first ones. A table with 0 gets its key at the end of the
 	// first load. Until then the whole row is its replica identity, which costs an insert nothing: without an identity,
 	// Postgres refuses updates and deletes of a table that somebody publishes.
 		name    string
+	tables = []struct {
 		columns []column
-		about   string
 		keys    int
 	}{
+		about   string
 		{"entries", entryColumns, 0, "Answers of a person to an embeddable, one row for each entry"},
 		{"events", eventColumns, 0, "Page views and other events of entries, one row for each event"},
 		{"embeddables", embeddableColumns, 1, "Embeddables of the project, as they are now"},
@@ -144,7 +144,6 @@ var (
 	}
 )
 
-const (
 // columnsOf returns the columns of a table.
 func columnsOf(table string) []column {
 	for _, t := range tables {
@@ -156,6 +155,7 @@ func columnsOf(table string) []column {
 }
 
 	// stateTable is the table of the copy's source and position.
+const (
 	stateTable = "lectern_sync"
 	// columnsTable is the table of the columns of the views.
 	columnsTable = "lectern_columns"
@@ -169,11 +169,11 @@ const (
 	newEvents  = "lectern_new_events"
 )
 
-// toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,
 // staged names a staging table, also if search_path has tables of others before those of the connection.
 func staged(table string) pgx.Identifier { return pgx.Identifier{"pg_temp", table} }
 
 // and values that are nested too deeply for the server's stack.
+// toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,
 const toJSONB = `
 CREATE OR REPLACE FUNCTION pg_temp.lectern_to_jsonb(data text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
@@ -226,13 +226,13 @@ var stagedEntryColumns = []column{
 	{name: "entry_columns", kind: "text"},
 }
 
-// stagedEventColumns are the columns of an event in a batch.
-var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 // dataAt is the position of entry_data in stagedEntryColumns.
 const dataAt = 7
 
 
 // statements are the SQL of one copy.
+// stagedEventColumns are the columns of an event in a batch.
+var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 type statements struct {
 	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
 }

@@ -113,8 +113,6 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	return d.at, nil
 }
 
-const (
-	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
 // session ends what a role's or database's settings may do to a copy: a time limit would stop a large batch, and row security
 // would hide rows, so that a removal leaves them. Without it, Postgres refuses the statement.
 const session = `SET statement_timeout = 0; SET row_security = off`
@@ -133,6 +131,8 @@ func (d *Destination) connect(ctx context.Context) (err error) {
 
 
 	// relationsOf lists relations by their names, with their columns.
+const (
+	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
 	relationsOf = `
 SELECT c.relname, coalesce(a.attname, ''), coalesce(format_type(a.atttypid, a.atttypmod), '')
 FROM pg_class c

@@ -45,7 +45,10 @@ func (s *state) begin(ctx context.Context) (err error) {
 	if found[stateTable] == nil {
 		return fmt.Errorf("%s has no copy", s.Destination)
 	}
-	return s.check(ctx, s.tx, found)
+	if err := s.check(ctx, s.tx, found); err != nil {
+		return err
+	}
+	return s.loadViews(ctx, s.tx)
 }
 
 // History reports that the tables have one row for each key.
@@ -53,23 +56,42 @@ func (*state) History() bool { return false }
 
 func (s *state) Close() error { return s.Destination.Close() }
 
-func (s *state) Rows(ctx context.Context) iter.Seq2[client.Change, error] {
+// NotCompared counts the rows that are marked as removed. Their data is no longer at the source.
+func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
+	if s.Columns.All || len(s.Columns.Listed) > 0 {
+		list = append(list, "the definitions of views")
+	}
+	for _, table := range []string{"entries", "events"} {
+		var n int64
+		if err := s.tx.QueryRow(ctx, `SELECT count(*) FROM `+pgx.Identifier{s.Schema, table}.Sanitize()+` WHERE removed_at IS NOT NULL`).Scan(&n); err != nil {
+			return nil, s.explain("read", err)
+		}
+		if n > 0 {
+			list = append(list, fmt.Sprintf("rows of %s that --soft-delete keeps: %d", table, n))
+		}
+	}
+	return list, nil
+}
+
+func (s *state) Rows(ctx context.Context) iter.Seq2[replicate.Row, error] {
 	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
 	entry := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	// The columns have the names of the API.
 	sql := `
-SELECT seq, row_to_json(r), NULL FROM (
-    SELECT ` + listed("", entry) + `, coalesce(entry_data::text, entry_data_text, '') AS entry_data FROM ` + in("entries") + ` WHERE removed_at IS NULL
+SELECT t.seq, row_to_json(r), NULL, ` + shownValues("t.entry_columns") + `
+FROM ` + in("entries") + ` AS t, LATERAL (
+    SELECT ` + listed("t.", entry) + `, coalesce(t.entry_data::text, t.entry_data_text, '') AS entry_data
 ) AS r
+WHERE t.removed_at IS NULL
 UNION ALL
-SELECT seq, NULL, row_to_json(r) FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
-	return func(yield func(client.Change, error) bool) {
+SELECT seq, NULL, row_to_json(r), '' FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
+	return func(yield func(replicate.Row, error) bool) {
 		rows, err := s.tx.Query(ctx, sql)
 		if err == nil {
 			defer rows.Close()
 			for rows.Next() {
-				c := client.Change{Type: client.EntryChanged}
-				err := rows.Scan(&c.Seq, &c.Entry, &c.Event)
+				c := replicate.Row{Change: client.Change{Type: client.EntryChanged}}
+				err := rows.Scan(&c.Seq, &c.Entry, &c.Event, &c.Columns)
 				if c.Event != nil {
 					c.Type = client.EventAdded
 				}
@@ -80,38 +102,62 @@ SELECT seq, NULL, row_to_json(r) FROM ` + in("events") + ` AS r WHERE removed_at
 			err = rows.Err()
 		}
 		if err != nil {
-			yield(client.Change{}, s.explain("read", err))
+			yield(replicate.Row{}, s.explain("read", err))
 		}
 	}
 }
 
-// storedData returns JSON as entry_data or entry_data_text has it.
-const storedData = `
-SELECT CASE WHEN u.plain THEN u.data::jsonb::text ELSE coalesce(pg_temp.lectern_to_jsonb(u.data)::text, u.data) END
-FROM unnest($1::text[], $2::boolean[]) WITH ORDINALITY AS u (data, plain, n)
+// shownValues returns the text of values of entry_columns. A key without a value may be missing: its column came later.
+func shownValues(of string) string {
+	return `coalesce(nullif(jsonb_strip_nulls(` + of + `), '{}')::text, '')`
+}
+
+// storedData returns entry_data or entry_data_text, and entry_columns, as a copy has them.
+var storedData = `
+SELECT coalesce(j.data::text, u.data, ''), ` + shownValues("CASE WHEN j.data IS NULL OR NOT u.fits THEN u.shown::jsonb END") + `
+FROM unnest($1::text[], $2::boolean[], $3::boolean[], $4::text[]) WITH ORDINALITY AS u (data, plain, fits, shown, n), LATERAL (
+    SELECT CASE WHEN u.plain THEN u.data::jsonb ELSE pg_temp.lectern_to_jsonb(u.data) END AS data OFFSET 0
+) AS j
 ORDER BY n`
 
-func (s *state) Stored(ctx context.Context, changes []client.Change) ([]client.Change, error) {
-	var texts []string
-	var plains []bool
-	for _, c := range changes {
-		if c.Entry != nil {
-			texts, plains = append(texts, c.Entry.Data), append(plains, columns.Plain(c.Entry.Data))
+// Stored adds to the columns of the state. An entry whose key has no column there, although the copy has had the entry, differs.
+func (s *state) Stored(ctx context.Context, changes []client.Change) ([]replicate.Row, error) {
+	list := make([]replicate.Row, len(changes))
+	var entries []*replicate.Row
+	var texts, shown []any
+	var plains, fits, lacks []bool
+	for i, c := range changes {
+		list[i].Change = c
+		if c.Entry == nil {
+			continue
 		}
+		set := s.views[c.Entry.EmbeddableID]
+		if set == nil {
+			set = s.Options.Columns.Set()
+			s.views[c.Entry.EmbeddableID] = set
+		}
+		added, fit := set.Observe(c.Entry.Data)
+		row, err := s.entryRow(&c, fit)
+		if err != nil {
+			return nil, err
+		}
+		entries, texts, shown = append(entries, &list[i]), append(texts, row[dataAt]), append(shown, row[len(row)-1])
+		plains, fits, lacks = append(plains, columns.Plain(c.Entry.Data)), append(fits, fit), append(lacks, added)
 	}
-	rows, err := s.tx.Query(ctx, storedData, texts, plains)
+	rows, err := s.tx.Query(ctx, storedData, texts, plains, fits, shown)
 	if err != nil {
 		return nil, s.explain("read", err)
 	}
-	if texts, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return nil, s.explain("read", err)
-	}
-	for _, c := range changes {
-		if c.Entry != nil {
-			c.Entry.Data, texts = texts[0], texts[1:]
+	var data, values string
+	_, err = pgx.ForEachRow(rows, []any{&data, &values}, func() error {
+		if lacks[0] {
+			values = "a column is missing"
 		}
-	}
-	return changes, nil
+		entries[0].Entry.Data, entries[0].Columns = data, values
+		entries, lacks = entries[1:], lacks[1:]
+		return nil
+	})
+	return list, s.explain("read", err)
 }
 
 // Mend removes and adds rows, and replaces the project's other records, in one transaction.

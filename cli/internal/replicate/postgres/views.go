@@ -102,8 +102,8 @@ func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []clien
 	}
 	for id, was := range before {
 		d.stale[id] = time.Time{}
-		for i, c := range d.views[id].Columns()[was:] {
-			if _, err := tx.Exec(ctx, d.sql.putColumn, id, was+i, c.Key, c.Name, string(c.Type)); err != nil {
+		for _, c := range d.views[id].Columns()[was:] {
+			if _, err := tx.Exec(ctx, d.sql.putColumn, id, c.Key, c.Name, string(c.Type)); err != nil {
 				return nil, err
 			}
 		}
