@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	core "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -70,5 +71,37 @@ func TestSyncExamples(t *testing.T) {
 				t.Errorf("the copy reads %v, and the manifests make %v", read, made)
 			}
 		})
+	}
+}
+
+// TestSyncMasks checks that a copy and its verification leave out and hash the same, and read the same secret.
+func TestSyncMasks(t *testing.T) {
+	const values = `
+sync:
+  copies:
+    shop: {project: pr_demo, without: [contact_id, "entry_data.a: b"], hash: [entry_data.email], verify: {schedule: "0 3 * * 0"}}
+    all: {project: pr_demo}
+`
+	n := 0
+	for object, spec := range podSpecs(render(t, values)) {
+		c := spec.Containers[0]
+		secret := slices.ContainsFunc(c.Env, func(e core.EnvVar) bool {
+			return e.Name == "LECTERN_HASH_SECRET" && e.ValueFrom.SecretKeyRef.Name == "lectern-sync-shop"
+		})
+		masks := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool {
+			return !strings.HasPrefix(arg, "--without") && !strings.HasPrefix(arg, "--hash")
+		})
+		switch {
+		case strings.HasPrefix(object, "lectern-sync-shop"):
+			n++
+			if want := []string{"--without=contact_id", "--without=entry_data.a: b", "--hash=entry_data.email"}; !secret || !slices.Equal(masks, want) {
+				t.Errorf("%s: secret %v, %q", object, secret, masks)
+			}
+		case secret || len(masks) > 0:
+			t.Errorf("%s: secret %v, %q", object, secret, masks)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d pods of the copy; want the copy and its verification", n)
 	}
 }

@@ -76,6 +76,12 @@ spec:
         {{- with .c.columns }}
         - --columns={{ . }}
         {{- end }}
+        {{- range .c.without }}
+        - {{ printf "--without=%s" . | quote }}
+        {{- end }}
+        {{- range .c.hash }}
+        - {{ printf "--hash=%s" . | quote }}
+        {{- end }}
         {{- if .c.moved }}
         - --moved
         {{- end }}
@@ -108,6 +114,9 @@ spec:
         {{- if not .c.push.volumeClaim }}
         {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_STATE" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
         {{- end }}
+        {{- end }}
+        {{- if .c.hash }}
+        {{- include "lectern.fromSecret" (dict "name" "LECTERN_HASH_SECRET" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
         {{- end }}
         {{- with .c.extraEnv }}
         {{- toYaml . | nindent 8 }}

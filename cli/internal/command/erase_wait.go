@@ -52,7 +52,7 @@ func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client
 	}
 	for _, to := range e.Wait {
 		f := syncCommand{apiFlags: apiFlags{serverFlags: e.serverFlags, Project: e.Project}, To: to, Schema: e.Schema, Columns: "auto"}
-		d, err := f.destination(s.Environ, nil)
+		d, err := f.destination(s.Environ, nil, nil)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -19,7 +19,8 @@ type messageFlags struct {
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Config  string `type:"path" help:"A JSON file with url, project_id and api_key; each wins over its flag." placeholder:"FILE"`
 	Catalog string `type:"path" help:"The file with the selected streams. Default: all." placeholder:"FILE"`
-	State   string `type:"path" help:"The file with the state of an earlier run." placeholder:"FILE"`
+	maskFlags
+	State string `type:"path" help:"The file with the state of an earlier run." placeholder:"FILE"`
 }
 
 const streamsHelp = `up to the newest change, from the state of --state or from the beginning. The streams are entries, events, removals, embeddables, embeddable_versions, experiments and experiment_history. All columns of a removed entry are null, except entry_id, seq and `
@@ -86,12 +87,16 @@ func (f *messageFlags) read(s *Session, c *commands, format messages.Format) err
 	if err != nil {
 		return err
 	}
-	w, err := messages.NewWriter(s.Out, format, f.Project, catalog, state)
+	mask, err := f.mask(s.Environ)
+	if err != nil {
+		return err
+	}
+	w, err := messages.NewWriter(s.Out, format, f.Project, catalog, state, mask)
 	if err != nil {
 		return usageError{err}
 	}
 	_, err = replicate.Run(s.Context, replicate.Options{
-		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Project: w.Project,
+		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
 		PageSize: 5000, Attempts: 1, Note: func(text string) { c.note(s, "%s", text) },
 	})
 	return err

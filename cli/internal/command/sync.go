@@ -31,7 +31,8 @@ type syncCommand struct {
 	Moved      bool   `help:"Continue a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
 	Retries    int    `default:"10" min:"0" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
-	Resume     bool   `help:"Receivers only: send again, although the receiver answered 410 before."`
+	maskFlags
+	Resume bool `help:"Receivers only: send again, although the receiver answered 410 before."`
 	pushFlags
 	metricsFlag
 }
@@ -84,7 +85,11 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 		return usagef("allowed are --follow, --verify, and --verify --repair")
 	}
 	var report *syncReport
-	to, err := f.destination(s.Environ, func(text string) { report.note(text) })
+	mask, err := f.mask(s.Environ)
+	if err != nil {
+		return err
+	}
+	to, err := f.destination(s.Environ, mask, func(text string) { report.note(text) })
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 		attempts = client.Forever
 	}
 	o := replicate.Options{
-		Client: reader, Source: f.source(), Destination: to, Query: f.query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
+		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
 		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
 		Note:     report.note,
@@ -185,7 +190,7 @@ func readColumns(path, allowed string) (columns.Choice, error) {
 }
 
 // destination returns the copy of --to. It gives texts for the user to note.
-func (f *syncCommand) destination(environ map[string]string, note func(text string)) (destination, error) {
+func (f *syncCommand) destination(environ map[string]string, mask *replicate.Mask, note func(text string)) (destination, error) {
 	choice, err := f.choice()
 	if err != nil {
 		return nil, err
@@ -195,14 +200,14 @@ func (f *syncCommand) destination(environ map[string]string, note func(text stri
 	if err != nil {
 		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
 	}
-	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (len(f.Types) > 0 || f.From != "" || f.State != "" || f.Resume) {
-		return nil, usagef("--types, --from, --state or --resume was given with the scheme %s; allowed: https", u.Scheme)
+	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (len(f.Types) > 0 || f.From != "" || f.State != "" || f.Resume || len(f.Skip) > 0) {
+		return nil, usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
 	} else if receives {
-		return f.receiver(environ)
+		return f.receiver(environ, mask, note)
 	}
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
-			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, SoftDelete: f.SoftDelete, LockWait: lockWait, Note: note,
+			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete, LockWait: lockWait, Note: note,
 		})
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--to: %w", err)}
@@ -212,7 +217,7 @@ func (f *syncCommand) destination(environ map[string]string, note func(text stri
 	if f.SoftDelete {
 		return nil, usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
 	}
-	o := files.Options{Source: f.source(), Moved: f.Moved, Repair: f.Repair, Columns: choice, Note: note}
+	o := files.Options{Source: f.source(), Moved: f.Moved, Repair: f.Repair, Columns: choice, Mask: mask, Note: note}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {

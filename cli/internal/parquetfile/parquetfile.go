@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -43,20 +44,28 @@ type Writer[T any] struct {
 	out    *parquet.GenericWriter[T]
 	rows   []parquet.Row // reused
 	values []any         // reused
+	empty  map[int]bool  // columns without values
 	count  int           // of rows in the row group
 	start  int64         // where the row group begins in the file
 }
 
 // NewWriter returns a Writer to w. It adds the columns of set, which has observed all data of the rows; data returns the
-// entry_data of a row. Without columns, both are nil. The caller closes the Writer.
-func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string) *Writer[T] {
+// entry_data of a row. Without columns, both are nil. The columns named in empty are null in all rows. The caller closes the Writer.
+func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty ...string) *Writer[T] {
 	if set == nil {
 		set = columns.NewSet(nil, true)
 	}
 	fixed := parquet.SchemaOf(new(T))
 	var all parquet.Node = fixed
-	if list := set.Columns(); len(list) > 0 {
-		o := fields{Group: parquet.Group{}, list: fixed.Fields()}
+	nulls := map[int]bool{}
+	o := fields{Group: parquet.Group{}, list: slices.Clone(fixed.Fields())}
+	for i, f := range o.list {
+		if slices.Contains(empty, f.Name()) && f.Required() {
+			nulls[i] = true
+			o.list[i] = parquet.Group{f.Name(): parquet.Optional(f)}.Fields()[0]
+		}
+	}
+	if list := set.Columns(); len(list) > 0 || len(nulls) > 0 {
 		for _, c := range list {
 			one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
 			o.list = append(o.list, one.Fields()...)
@@ -64,7 +73,7 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string) *Writ
 		all = o
 	}
 	return &Writer[T]{
-		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
+		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
 		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
@@ -123,7 +132,7 @@ func (w *Writer[T]) Write(rows []T) error {
 }
 
 func (w *Writer[T]) writeSome(rows []T) error {
-	if len(w.values) == 0 { // the library knows the type
+	if len(w.values) == 0 && len(w.empty) == 0 { // the library knows the type
 		_, err := w.out.Write(rows)
 		return err
 	}
@@ -131,14 +140,23 @@ func (w *Writer[T]) writeSome(rows []T) error {
 		w.rows = append(w.rows, nil)
 	}
 	for i := range rows {
-		w.set.Values(w.data(&rows[i]), w.values)
+		if len(w.values) > 0 {
+			w.set.Values(w.data(&rows[i]), w.values)
+		}
 		row := w.fixed.Deconstruct(w.rows[i][:0], &rows[i])
+		for at, v := range row {
+			if w.empty[v.Column()] {
+				row[at] = parquet.NullValue().Level(0, 0, v.Column())
+			}
+		}
+		columns := len(w.fixed.Fields())
 		for _, v := range w.values {
 			level := 0
 			if v != nil {
 				level = 1
 			}
-			row = append(row, valueOf(v).Level(0, level, len(row)))
+			row = append(row, valueOf(v).Level(0, level, columns))
+			columns++
 		}
 		w.rows[i] = row
 	}

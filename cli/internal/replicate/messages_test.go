@@ -125,7 +125,7 @@ func (smallBatches) Limits() replicate.Limits { return replicate.Limits{Changes:
 func (p protocol) run(t *testing.T, s *source, catalog, state gjson.Result) (lines []gjson.Result) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := messages.NewWriter(&out, p, project, catalog, state)
+	w, err := messages.NewWriter(&out, p, project, catalog, state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,8 @@ func TestMessages(t *testing.T) {
 			}
 			// A stream that is selected later, or cleared, gets all of its rows.
 			entries := p.run(t, s, p.choice(t, "entries"), gjson.Result{})
-			state := entries[len(entries)-1].Get(p.state)
-			if again := p.run(t, s, p.choice(t, "entries"), state); len(again) > 2 {
+			state := lastState(p, entries)
+			if again := p.run(t, s, p.choice(t, "entries"), state); len(again) > 3 {
 				t.Errorf("the second run of one stream has %d lines", len(again))
 			}
 			if all := p.run(t, s, gjson.Result{}, state); len(all) != len(fresh) {
@@ -232,21 +232,86 @@ func TestMessages(t *testing.T) {
 				list := gjson.Parse("[" + state.Raw + "]")
 				cleared := gjson.Parse(strings.Replace(list.Raw, `{"copied":true}`, "null", 1))
 				kept, all := p.run(t, s, p.choice(t, "entries"), list), p.run(t, s, p.choice(t, "entries"), cleared)
-				if len(kept) > 2 || len(all) != len(entries) {
+				if len(kept) > 3 || len(all) != len(entries) {
 					t.Errorf("%d lines after a list, %d after a cleared stream", len(kept), len(all))
 				}
 			}
 			for _, catalog := range []gjson.Result{p.choice(t), gjson.Parse(`{"streams":[{"tap_stream_id":"users","stream":{"name":"users"},"sync_mode":"incremental"}]}`)} {
-				if _, err := messages.NewWriter(nil, p, project, catalog, gjson.Result{}); err == nil {
+				if _, err := messages.NewWriter(nil, p, project, catalog, gjson.Result{}, nil); err == nil {
 					t.Errorf("a Writer of %s", catalog)
 				}
 			}
-			if _, err := messages.NewWriter(nil, p, "pr_other", gjson.Result{}, state); err == nil {
+			if _, err := messages.NewWriter(nil, p, "pr_other", gjson.Result{}, state, nil); err == nil {
 				t.Error("the state of another project is taken")
 			}
 		})
 	}
 	t.Run("schema", func(t *testing.T) { airbyteSchema(t, first["Airbyte"]) })
+}
+
+// lastState returns the last state of a run.
+func lastState(p protocol, lines []gjson.Result) gjson.Result {
+	for _, line := range slices.Backward(lines) {
+		if line.Get("type").String() == "STATE" {
+			return line.Get(p.state)
+		}
+	}
+	return gjson.Result{}
+}
+
+// A column that the user does not select is neither in the schema nor in a row, unless the target needs it.
+func TestDeselectedColumns(t *testing.T) {
+	s := newSource(t)
+	s.fill(t, 0, 3)
+	s.MustIngest(t, "entries", entry("en_1", 9, `{"secret":"canary"}`))
+	s.remove(t, "purged", "en_2")
+	deselect := []string{"contact_id", "entry_data", "entry_id", "seq"}
+	for name, p := range protocols {
+		catalog := asRow(t, json.RawMessage(p.choice(t, "entries", "events").Raw))
+		for _, one := range catalog["streams"].([]any) {
+			of := one.(row)
+			if name == "Airbyte" { // which leaves the column out of the configured schema
+				for _, column := range deselect {
+					delete(of["stream"].(row)["json_schema"].(row)["properties"].(row), column)
+				}
+				continue
+			}
+			for _, m := range of["metadata"].([]any) {
+				if path := m.(row)["breadcrumb"].([]any); len(path) == 2 && slices.Contains(deselect, path[1].(string)) {
+					m.(row)["metadata"].(row)["selected"] = false
+				}
+			}
+		}
+		lines := p.run(t, s, asJSON(t, catalog), gjson.Result{})
+		rows := 0
+		for _, line := range lines {
+			columns := line.Get(p.row).Map()
+			if line.Get("type").String() == "SCHEMA" {
+				columns = line.Get("schema.properties").Map()
+			} else if line.Get("type").String() != "RECORD" {
+				continue
+			}
+			rows++
+			stream := line.Get("stream").String() + line.Get(p.stream).String()
+			for column, want := range map[string]bool{"contact_id": false, "entry_data": false, "seq": true, "embeddable_id": true, "entry_id": strings.Contains(stream, "entries")} {
+				if _, ok := columns[column]; ok != want {
+					t.Errorf("%s: column %s: %v: %s", name, column, ok, line)
+				}
+			}
+		}
+		if rows < 5 || strings.Contains(fmt.Sprint(lines), "canary") {
+			t.Errorf("%s: %v", name, lines)
+		}
+		message := gjson.Result{} // a whole message is a state, too
+		for _, line := range lines {
+			if line.Get("type").String() == "STATE" {
+				message = line
+			}
+		}
+		if again := p.run(t, s, asJSON(t, catalog), message); name == "Singer" && len(again) > 3 {
+			t.Errorf("%d lines after a whole message", len(again))
+		}
+	}
 }
 
 // TestLongAirbyteDestination: a destination on a connector kit that is not ours has what the API has, wherever it was cut off.

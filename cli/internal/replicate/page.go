@@ -21,14 +21,15 @@ const longestRequest = 60 * time.Second
 type pages struct {
 	client    *client.Client
 	projectID string
+	mask      *Mask
 	query     client.ChangeQuery
 	most      int // changes a page
 	bytes     int // a page
 	size      int // changes to ask for
 }
 
-func newPages(c *client.Client, projectID string, q client.ChangeQuery, most, bytes int) *pages {
-	return &pages{client: c, projectID: projectID, query: q, most: most, bytes: bytes, size: most}
+func newPages(o *Options, q client.ChangeQuery, most, bytes int) *pages {
+	return &pages{client: o.Client, projectID: o.Source.ProjectID, mask: o.Mask, query: q, most: most, bytes: bytes, size: most}
 }
 
 // page is a page of the feed and its size.
@@ -80,6 +81,7 @@ func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one
 				return fmt.Errorf("change %d of the page is of type %q, or without its record; this version knows %s, %s and %s",
 					len(one.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
 			}
+			p.mask.change(&c)
 			one.Changes = append(one.Changes, c)
 		}
 	})

@@ -122,10 +122,14 @@ func (o *Options) readEmbeddables(ctx context.Context, p *Project, add *json.Enc
 		ids = append(ids, e.EmbeddableID)
 	}
 	one := func(id string) (client.EmbeddableWithDefinition, error) {
-		return o.Client.Embeddable(ctx, o.Source.ProjectID, id)
+		e, err := o.Client.Embeddable(ctx, o.Source.ProjectID, id)
+		o.Mask.record(&e)
+		return e, err
 	}
 	version := func(v client.EmbeddableVersion) (client.EmbeddableVersionWithDefinition, error) {
-		return o.Client.Version(ctx, o.Source.ProjectID, v.EmbeddableID, v.Number)
+		d, err := o.Client.Version(ctx, o.Source.ProjectID, v.EmbeddableID, v.Number)
+		o.Mask.record(&d)
+		return d, err
 	}
 	for e, err := range each(ids, one) {
 		if err == nil {
@@ -174,6 +178,7 @@ func (o *Options) readExperiments(ctx context.Context, p *Project, add *json.Enc
 		if err != nil {
 			return err
 		}
+		o.Mask.record(&e)
 		experiments = append(experiments, e)
 	}
 	for _, e := range experiments {

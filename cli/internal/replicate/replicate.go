@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -76,6 +77,8 @@ type Options struct {
 	Destination Destination
 	// Query selects the changes by its Types, and where a new copy starts by its After: all from the beginning by default.
 	Query client.ChangeQuery
+	// Mask applies to all records that the destination gets. The destination has the same one.
+	Mask *Mask
 	// Project copies the whole project, not only its changes.
 	Project bool
 	// Follow continues when the copy is current, until ctx ends.
@@ -161,7 +164,7 @@ func Run(ctx context.Context, o Options) (Progress, error) {
 		if r.batches > before {
 			retry = retries{}
 		}
-		if r.opened {
+		if r.opened || r.Follow {
 			err = retry.after(ctx, &r.Options, err)
 		}
 		if err != nil {
@@ -273,7 +276,7 @@ func (r *run) note(b *Batch) {
 // read gathers the pages of the feed into batches.
 func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) error {
 	limits := r.Destination.Limits()
-	pages := newPages(r.Client, r.Source.ProjectID, r.Query, min(r.PageSize, limits.Changes), limits.Bytes)
+	pages := newPages(&r.Options, r.Query, min(r.PageSize, limits.Changes), limits.Bytes)
 	at := from
 	batch := &Batch{}
 	var began time.Time    // when the batch got its first change
@@ -302,7 +305,8 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		batch.Bytes += p.bytes
 		batch.Position, batch.Current, batch.LastSeq = at, p.Current, p.LastSeq
 		rest := limits.Linger - time.Since(began)
-		full := starts || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
+		// An erasure waits for nothing: who asked for it waits for all copies.
+		full := starts || slices.ContainsFunc(p.Changes, erases) || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
 		wait = 0
 		if p.Current && r.Follow {
 			wait = longestRequest
@@ -329,6 +333,9 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		batch = &Batch{}
 	}
 }
+
+// erases reports whether a change removes a person.
+func erases(c client.Change) bool { return c.Removal != nil && c.Removal.Reason == client.Erased }
 
 // Percent estimates how much of the way to the project's newest change the run has made. Numbers have gaps, so it is
 // an estimate until the copy is current, which is 100.

@@ -381,14 +381,79 @@ func (v *verification) tables(ctx context.Context, state State) (err error) {
 	return nil
 }
 
-// record makes the record of a change.
-func (v *verification) record(c *client.Change, copied bool) (r record, err error) {
-	r = record{Key: keyOf(c), Seq: c.Seq, Copied: copied}
+// FileKind is the Kind of a table of the files of a copy.
+const FileKind = "file"
+
+// table compares one table.
+func (v *verification) table(t Table) error {
+	digest := func(r Record) (uint64, error) {
+		text, err := stdjson.Marshal(r.Values)
+		return maphash.Bytes(v.seed, text), err
+	}
+	source := map[string]uint64{}
+	for r, err := range t.Source {
+		if err == nil {
+			source[r.ID], err = digest(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	copied := map[string]bool{}
+	for r, err := range t.Copy {
+		if err != nil {
+			return err
+		}
+		got, err := digest(r)
+		if err != nil {
+			return err
+		}
+		want, ok := source[r.ID]
+		key := Key{client.ChangeType(t.Kind), r.ID}
+		switch {
+		case copied[r.ID]:
+			v.fault(key, Doubled)
+		case !ok:
+			v.fault(key, Extra)
+		case got != want:
+			v.fault(key, Stale)
+		}
+		copied[r.ID] = true
+	}
+	for id := range source {
+		if !copied[id] {
+			v.fault(Key{client.ChangeType(t.Kind), id}, Missing)
+		}
+	}
+	return nil
+}
+
+// fault notes a fault of a key.
+func (v *verification) fault(key Key, fault Fault) {
+	_, twice := v.faults[key] // the row names another entry, so its change is in another file
+	switch {
+	case twice && fault != Doubled:
+		v.faults[key] = Stale
+	case len(v.faults) < mostNamed:
+		v.faults[key] = fault
+	default:
+		v.more++
+	}
+}
+
+// record makes the record of a row.
+func (v *verification) record(c *Row, copied bool) (r record, err error) {
+	r = record{Key: keyOf(&c.Change), Seq: c.Seq, Copied: copied}
+	if copied {
+		v.Mask.clear(&c.Change)
+	}
 	entry, project := r.ID, v.Source.ProjectID
 	if e := c.Entry; e != nil {
 		project, e.CreatedAt, e.UpdatedAt = e.ProjectID, stored(e.CreatedAt), stored(e.UpdatedAt)
 	} else if e := c.Event; e != nil {
 		entry, project, e.Timestamp = e.EntryID, e.ProjectID, stored(e.Timestamp)
+	} else if e := c.Removal; e != nil {
+		e.RemovedAt, r.Erased = stored(e.RemovedAt), e.Reason == client.Erased
 	}
 	r.Entry, r.Foreign = maphash.String(v.seed, entry), project != v.Source.ProjectID
 	var h maphash.Hash
@@ -444,8 +509,6 @@ func (v *verification) part(in *gob.Decoder, history bool) error {
 		if fault := k.fault(removal, v.at.Seq, history); fault != "" {
 			v.fault(key, fault)
 		}
-	} else if e := c.Removal; e != nil {
-		e.RemovedAt, r.Erased = stored(e.RemovedAt), e.Reason == client.Erased
 	}
 	return nil
 }

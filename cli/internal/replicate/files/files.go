@@ -22,6 +22,8 @@ type Options struct {
 	Moved bool
 	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
+	// Mask is that of [replicate.Options]. Columns that it leaves out are null.
+	Mask *replicate.Mask
 	// Repair accepts a copy with damaged and missing files. [Destination.Mend] writes their rows again; a list of
 	// records that the key may not read is left to the next sync.
 	Repair bool
@@ -37,11 +39,11 @@ type Destination struct {
 	version  string                  // of the manifest
 	sets     map[string]*columns.Set // by embeddable
 	replaced map[string]time.Time    // when the manifest ceased to name files that are still there
-}
-
 	// sums has the digests of the files that were read, by path. If it is nil, a file with another digest than the manifest's is
 	// an error.
 	sums map[string]string
+}
+
 // Folder returns the copy in a folder of this machine, which is created if it is missing.
 func Folder(path string, o Options) *Destination {
 	return newDestination(o, &folder{path: path})

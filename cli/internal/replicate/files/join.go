@@ -74,7 +74,7 @@ func (d *Destination) removedFrom(ctx context.Context, files []file, removed rem
 func write[T row](ctx context.Context, d *Destination, kind string, from []file, rows []T, set *columns.Set, removed removals) (file, error) {
 	var b bytes.Buffer
 	var made file
-	w := parquetfile.NewWriter(&b, set, dataOf[T])
+	w := parquetfile.NewWriter(&b, set, dataOf[T], d.Mask.Names()...)
 	put := func(rows []T) error {
 		rows = slices.DeleteFunc(rows, func(r T) bool { return removed.has(r.key()) })
 		if len(rows) == 0 {

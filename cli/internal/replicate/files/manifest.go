@@ -20,7 +20,7 @@ import (
 )
 
 // layout is the version of the manifest and of the columns of the files.
-const layout = 2
+const layout = 3
 
 const manifestName = "manifest.json"
 
@@ -37,7 +37,9 @@ type manifest struct {
 	// Rewritten counts the files that erasures have rewritten.
 	Rewritten int `json:"files_rewritten"`
 	// Columns names the choice of columns of entry_data.
-	Columns  string       `json:"columns"`
+	Columns string `json:"columns"`
+	// Masked names the columns and keys of entry_data that are left out or hashed.
+	Masked   string       `json:"masked"`
 	Entries  []embeddable `json:"entries"`
 	Events   []file       `json:"events"`
 	Removals []file       `json:"removals"`
@@ -76,6 +78,8 @@ type file struct {
 	Path  string `json:"path"` // relative to the manifest
 	Rows  int    `json:"rows"`
 	Bytes int    `json:"bytes"`
+	// SHA256 is the digest of the file's content.
+	SHA256 string `json:"sha256"`
 	// FirstSeq and LastSeq are the numbers of the first and the last row; 0 without rows.
 	FirstSeq int64 `json:"first_seq"`
 	LastSeq  int64 `json:"last_seq"`
@@ -110,7 +114,7 @@ func (d *Destination) load(ctx context.Context) error {
 		}
 	}
 	d.manifest = manifest{
-		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
+		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Masked: d.Mask.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
 		Embeddables: []file{}, Versions: []file{}, Experiments: []file{}, History: []file{},
 	}
 	return nil
@@ -132,6 +136,9 @@ func (d *Destination) check(data []byte, there map[string]bool) error {
 	case m.Columns != d.Columns.String():
 		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
 	}
+	if err := d.Mask.Check(m.Masked, "an empty place for a new copy"); err != nil {
+		return fmt.Errorf("%s: %w", d, err)
+	}
 	for name := range m.files() {
 		if !there[name] && !d.Repair {
 			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, name, manifestName)
@@ -152,6 +159,9 @@ var (
 	unfinished = regexp.MustCompile(`^((entries/[^/]+|[a-z_]+)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
 )
 
+// probePrefix begins the names of files by which a process checks that a bucket can have a copy. Another process never removes them.
+const probePrefix = ".probe."
+
 // clean removes all versions of the files that neither the manifest names nor readers may still need, and the past
 // versions of the manifest.
 func (d *Destination) clean(ctx context.Context) error {
@@ -159,9 +169,6 @@ func (d *Destination) clean(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-// probePrefix begins the names of files by which a process checks that a bucket can have a copy. Another process never removes them.
-const probePrefix = ".probe."
-
 	named := d.manifest.files()
 	for _, o := range objects {
 		_, kept := d.replaced[o.name]
@@ -222,14 +229,19 @@ func (d *Destination) commit(ctx context.Context, m manifest) error {
 // files returns the paths of the files.
 func (m *manifest) files() map[string]bool {
 	named := map[string]bool{}
+	for _, f := range m.all() {
+		named[f.Path] = true
+	}
+	return named
+}
+
+// all returns all files.
+func (m *manifest) all() []file {
 	lists := [][]file{m.Events, m.Removals, m.Embeddables, m.Versions, m.Experiments, m.History}
 	for _, e := range m.Entries {
 		lists = append(lists, e.Files)
 	}
-	for _, f := range slices.Concat(lists...) {
-		named[f.Path] = true
-	}
-	return named
+	return slices.Concat(lists...)
 }
 
 func random() string {

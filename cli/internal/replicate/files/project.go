@@ -142,7 +142,7 @@ func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind st
 	}
 	var b bytes.Buffer
 	made := file{}
-	w := parquetfile.NewWriter[R](&b, nil, nil)
+	w := parquetfile.NewWriter[R](&b, nil, nil, d.Mask.Names()...)
 	for record, err := range records {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", kind, err)

@@ -70,7 +70,33 @@ func (Airbyte) stored(state gjson.Result) (at, streams gjson.Result) {
 
 func (Airbyte) deleted() string { return "_ab_cdc_deleted_at" }
 
-func (Airbyte) begin(stream) any { return nil }
+// begin and end are states of a stream, by which Airbyte shows its progress.
+func (Airbyte) begin(s stream, _ object) any { return streamStatus(s.name, "STARTED") }
+
+func (Airbyte) end(stream string) any { return streamStatus(stream, "COMPLETE") }
+
+func streamStatus(stream, status string) any {
+	return object{"type": "TRACE", "trace": object{"type": "STREAM_STATUS", "emitted_at": time.Now().UnixMilli(),
+		"stream_status": object{"stream_descriptor": object{"name": stream}, "status": status}}}
+}
+
+// deselected are the columns that are not in the schema of the configured stream. A schema without columns selects all.
+func (f Airbyte) deselected(catalog gjson.Result, name string) (names []string) {
+	for _, c := range catalog.Get("streams").Array() {
+		chosen := c.Get("stream.json_schema.properties").Map()
+		if c.Get("stream.name").String() != name || len(chosen) == 0 {
+			continue
+		}
+		for _, s := range streams {
+			for column := range schema(f, s)["properties"].(object) { //nolint:errcheck,forcetypeassert // of schema
+				if _, ok := chosen[column]; s.name == name && !ok {
+					names = append(names, column)
+				}
+			}
+		}
+	}
+	return names
+}
 
 func (Airbyte) record(stream string, row any) any {
 	return object{"type": "RECORD", "record": object{"stream": stream, "data": row, "emitted_at": time.Now().UnixMilli()}}

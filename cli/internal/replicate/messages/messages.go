@@ -16,6 +16,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -27,9 +28,11 @@ type Format interface {
 	// Catalog returns the message that describes all streams.
 	Catalog() any
 
-	selected(catalog gjson.Result) []string               // the names of the streams that the user selects
-	stored(state gjson.Result) (at, streams gjson.Result) // the state of an earlier run, and the names of its streams
-	begin(s stream) any                                   // the message before the first record of a stream; nil if there is none
+	selected(catalog gjson.Result) []string                  // the names of the streams that the user selects
+	deselected(catalog gjson.Result, stream string) []string // the columns of a stream that the user does not select
+	stored(state gjson.Result) (at, streams gjson.Result)    // the state of an earlier run, and the names of its streams
+	begin(s stream, schema object) any                       // the message before the first record of a stream; nil if there is none
+	end(stream string) any                                   // the message after the last record of a stream; nil if there is none
 	record(stream string, row any) any
 	after(s state) any // the message with the state
 	deleted() string   // the column with the time at which an entry was removed
@@ -41,6 +44,7 @@ type object = map[string]any
 type state struct {
 	replicate.Position
 	ProjectID string `json:"project_id"`
+	Masked    string `json:"masked,omitempty"`
 	// Streams are those that the program has up to the position.
 	Streams []string `json:"streams"`
 }
@@ -108,17 +112,26 @@ type Writer struct {
 	Project bool
 	out     *bufio.Writer
 	format  Format
+	mask    *replicate.Mask
+	without map[string][]string // columns that a stream lacks
 	at      state
 }
 
 // NewWriter returns a Writer of the streams that the user's catalog selects; without a catalog, of all. It continues after
 // the state that the program stored, or begins if the state lacks one of the streams. So a stream that is added gets all of its rows.
-func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.Result) (*Writer, error) {
+//
+// A stream lacks the columns that the mask leaves out or the catalog does not select, except its keys and those of removals.
+func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.Result, m *replicate.Mask) (*Writer, error) {
 	at, known := f.stored(stored)
 	if of := at.Get("project_id").String(); of != "" && of != projectID {
 		return nil, fmt.Errorf("the state is of project %s; the project is %s", of, projectID)
 	}
-	w := &Writer{out: bufio.NewWriterSize(out, 64<<10), format: f, at: state{ProjectID: projectID}}
+	if at.Exists() {
+		if err := m.Check(at.Get("masked").String(), "begin again without --state"); err != nil {
+			return nil, err
+		}
+	}
+	w := &Writer{out: bufio.NewWriterSize(out, 64<<10), format: f, mask: m, without: map[string][]string{}, at: state{ProjectID: projectID, Masked: m.String()}}
 	w.at.Position = replicate.Position{Cursor: at.Get("cursor").String(), Seq: at.Get("seq").Int(), Project: at.Get("project").String()}
 	names := f.selected(catalog)
 	for _, s := range streams {
@@ -127,6 +140,12 @@ func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.
 		}
 		w.Project = w.Project || s.project
 		w.at.Streams = append(w.at.Streams, s.name)
+		deselected := f.deselected(catalog, s.name)
+		for name := range schema(f, s)["properties"].(object) {
+			if (slices.Contains(deselected, name) || m.Lacks(replicate.ColumnOf(name))) && !slices.Contains(s.keys, name) && name != "seq" && name != f.deleted() {
+				w.without[s.name] = append(w.without[s.name], name)
+			}
+		}
 		if !slices.ContainsFunc(known.Array(), func(name gjson.Result) bool { return name.String() == s.name }) {
 			w.at.Position = replicate.Position{}
 		}
@@ -140,7 +159,9 @@ func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.
 // Open writes the messages before the first record, and returns the position of the state.
 func (w *Writer) Open(context.Context) (replicate.Position, error) {
 	for _, s := range streams {
-		if m := w.format.begin(s); m != nil && slices.Contains(w.at.Streams, s.name) {
+		columns := schema(w.format, s)
+		maps.DeleteFunc(columns["properties"].(object), func(name string, _ any) bool { return slices.Contains(w.without[s.name], name) })
+		if m := w.format.begin(s, columns); m != nil && slices.Contains(w.at.Streams, s.name) {
 			if err := w.message(m); err != nil {
 				return w.at.Position, err
 			}
@@ -175,7 +196,17 @@ func (w *Writer) Apply(_ context.Context, b *replicate.Batch) error {
 		}
 	}
 	w.at.Position = b.Position
-	return errors.Join(w.message(w.format.after(w.at)), w.out.Flush())
+	if err := w.message(w.format.after(w.at)); err != nil {
+		return err
+	}
+	for _, name := range w.at.Streams {
+		if m := w.format.end(name); m != nil && b.Current {
+			if err := w.message(m); err != nil {
+				return err
+			}
+		}
+	}
+	return w.out.Flush()
 }
 
 func (w *Writer) change(c client.Change) error {
@@ -197,7 +228,6 @@ func (w *Writer) change(c client.Change) error {
 }
 
 func (w *Writer) project(p *replicate.Project) error {
-	numbers := map[string]int64{}
 	for _, h := range p.History {
 		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": h.Change}); err != nil {
 			return err
@@ -234,5 +264,19 @@ func write[T any](w *Writer, stream string, record T, more object) error {
 	if !slices.Contains(w.at.Streams, stream) {
 		return nil
 	}
-	return w.message(w.format.record(stream, row[T]{record, more}))
+	if len(w.without[stream]) == 0 {
+		return w.message(w.format.record(stream, row[T]{record, more}))
+	}
+	text, err := jsonv2.Marshal(row[T]{record, more}, jsonv2.FormatNilSliceAsNull(true))
+	if err != nil {
+		return err
+	}
+	var members map[string]jsontext.Value
+	if err := jsonv2.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for _, name := range w.without[stream] {
+		delete(members, name)
+	}
+	return w.message(w.format.record(stream, members))
 }

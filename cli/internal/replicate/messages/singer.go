@@ -1,6 +1,11 @@
 package messages
 
-import "github.com/tidwall/gjson"
+import (
+	"maps"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
 
 // Singer is version 0.3.0 of the Singer specification.
 type Singer struct{}
@@ -9,11 +14,17 @@ type Singer struct{}
 func (f Singer) Catalog() any {
 	var list []object
 	for _, s := range streams {
-		list = append(list, object{
-			"tap_stream_id": s.name, "stream": s.name, "schema": schema(f, s), "key_properties": s.keys,
-			"metadata": []object{{"breadcrumb": []string{}, "metadata": object{
-				"inclusion": "available", "selected-by-default": true, "table-key-properties": s.keys, "forced-replication-method": "INCREMENTAL"}}},
-		})
+		columns := schema(f, s)
+		metadata := []object{{"breadcrumb": []string{}, "metadata": object{
+			"inclusion": "available", "selected-by-default": true, "table-key-properties": s.keys, "forced-replication-method": "INCREMENTAL"}}}
+		for _, name := range slices.Sorted(maps.Keys(columns["properties"].(object))) { //nolint:errcheck,forcetypeassert // of schema
+			inclusion := "available"
+			if slices.Contains(s.keys, name) || name == "seq" || name == f.deleted() {
+				inclusion = "automatic"
+			}
+			metadata = append(metadata, object{"breadcrumb": []string{"properties", name}, "metadata": object{"inclusion": inclusion, "selected-by-default": true}})
+		}
+		list = append(list, object{"tap_stream_id": s.name, "stream": s.name, "schema": columns, "key_properties": s.keys, "metadata": metadata})
 	}
 	return object{"streams": list}
 }
@@ -32,15 +43,49 @@ func (Singer) selected(catalog gjson.Result) (names []string) {
 	return names
 }
 
+// deselected are the properties whose metadata says so. The target needs those with the inclusion automatic.
+func (Singer) deselected(catalog gjson.Result, stream string) (names []string) {
+	for _, s := range catalog.Get("streams").Array() {
+		if s.Get("tap_stream_id").String() != stream {
+			continue
+		}
+		for _, m := range s.Get("metadata").Array() {
+			path, about := m.Get("breadcrumb").Array(), m.Get("metadata")
+			if len(path) != 2 || path[0].String() != "properties" || about.Get("inclusion").String() == "automatic" {
+				continue
+			}
+			on := !about.Get("selected-by-default").Exists() || about.Get("selected-by-default").Bool()
+			if selected := about.Get("selected"); selected.IsBool() {
+				on = selected.Bool()
+			}
+			if !on || about.Get("inclusion").String() == "unsupported" {
+				names = append(names, path[1].String())
+			}
+		}
+		for name, property := range s.Get("schema.properties").Map() {
+			if selected := property.Get("selected"); selected.IsBool() && !selected.Bool() { // an older form
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// stored takes a state, or the whole message that has one.
 func (Singer) stored(state gjson.Result) (at, streams gjson.Result) {
+	if state.Get("type").String() == "STATE" {
+		state = state.Get("value")
+	}
 	return state.Get("bookmarks.lectern"), state.Get("bookmarks.lectern.streams")
 }
 
 func (Singer) deleted() string { return "_sdc_deleted_at" }
 
-func (f Singer) begin(s stream) any {
-	return object{"type": "SCHEMA", "stream": s.name, "schema": schema(f, s), "key_properties": s.keys}
+func (Singer) begin(s stream, schema object) any {
+	return object{"type": "SCHEMA", "stream": s.name, "schema": schema, "key_properties": s.keys}
 }
+
+func (Singer) end(string) any { return nil }
 
 func (Singer) record(stream string, row any) any {
 	return object{"type": "RECORD", "stream": stream, "record": row}

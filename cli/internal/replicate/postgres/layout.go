@@ -78,6 +78,7 @@ var (
 		{"project", "text", " NOT NULL", "Digest of the embeddables and experiments that the copy has"},
 		{"columns", "text", " NOT NULL", "Choice of columns"},
 		{"soft_delete", "boolean", " NOT NULL", "Whether removed rows stay"},
+		{"masked", "text", " NOT NULL", "Columns and keys of entry_data that are left out or hashed"},
 	}
 	columnColumns = []column{
 		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable of the view"},
@@ -120,19 +121,19 @@ var (
 	historyColumns = []column{
 		{"experiment_id", "text", bytewise + " NOT NULL", "Experiment"},
 		{"change", "bigint", " NOT NULL", "Number of the change in its experiment, from 1"},
-		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
 		{"status", "text", "", "New status"},
+		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
 		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
 	// keys counts the columns of the primary key, which are the first ones. A table with 0 gets its key at the end of the
 	// first load. Until then the whole row is its replica identity, which costs an insert nothing: without an identity,
 	// Postgres refuses updates and deletes of a table that somebody publishes.
-		name    string
 	tables = []struct {
+		name    string
 		columns []column
 		keys    int
-	}{
 		about   string
+	}{
 		{"entries", entryColumns, 0, "Answers of a person to an embeddable, one row for each entry"},
 		{"events", eventColumns, 0, "Page views and other events of entries, one row for each event"},
 		{"embeddables", embeddableColumns, 1, "Embeddables of the project, as they are now"},
@@ -154,8 +155,8 @@ func columnsOf(table string) []column {
 	return nil
 }
 
-	// stateTable is the table of the copy's source and position.
 const (
+	// stateTable is the table of the copy's source and position.
 	stateTable = "lectern_sync"
 	// columnsTable is the table of the columns of the views.
 	columnsTable = "lectern_columns"
@@ -172,8 +173,8 @@ const (
 // staged names a staging table, also if search_path has tables of others before those of the connection.
 func staged(table string) pgx.Identifier { return pgx.Identifier{"pg_temp", table} }
 
-// and values that are nested too deeply for the server's stack.
 // toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,
+// and values that are nested too deeply for the server's stack.
 const toJSONB = `
 CREATE OR REPLACE FUNCTION pg_temp.lectern_to_jsonb(data text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
@@ -182,8 +183,9 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN NULL;
 END $$`
 
-// definitions lists the columns as CREATE TABLE has them; without their rules if they are of a staging table.
-func definitions(columns []column, staging bool) string {
+// definitions lists the columns as CREATE TABLE has them; without their rules if they are of a staging table. A column that the mask
+// leaves out may be null.
+func definitions(columns []column, staging bool, m *replicate.Mask) string {
 	list := make([]string, len(columns))
 	for i, c := range columns {
 		list[i] = pgx.Identifier{c.name}.Sanitize() + " " + c.kind
@@ -229,10 +231,10 @@ var stagedEntryColumns = []column{
 // dataAt is the position of entry_data in stagedEntryColumns.
 const dataAt = 7
 
-
-// statements are the SQL of one copy.
 // stagedEventColumns are the columns of an event in a batch.
 var stagedEventColumns = eventColumns[:len(eventColumns)-2]
+
+// statements are the SQL of one copy.
 type statements struct {
 	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
 }
@@ -284,10 +286,10 @@ UPDATE ` + in(stateTable) + `
 SET cursor = $2, seq = $3, project = $6, load_to = $7, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, project, load_to, columns, soft_delete FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, project, load_to, columns, soft_delete, masked FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, load_to, changed_at, columns, soft_delete)
-VALUES ($1, $2, $3, '', 0, '', 0, now(), $4, $5)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, load_to, changed_at, columns, soft_delete, masked)
+VALUES ($1, $2, $3, '', 0, '', 0, now(), $4, $5, $6)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1 WHERE url <> $1`,
 		readColumns: `
@@ -306,7 +308,7 @@ CREATE UNIQUE INDEX events_pkey ON ` + in("events") + ` (event_key)`,
 }
 
 // create makes the tables of a new copy, with their comments, and the view of page views.
-func create(ctx context.Context, tx pgx.Tx, schema string) error {
+func create(ctx context.Context, tx pgx.Tx, schema string, m *replicate.Mask) error {
 	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
 	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 	var all []string

@@ -31,6 +31,8 @@ type Options struct {
 	SoftDelete bool
 	// Columns selects the keys of entry_data that become columns of the views.
 	Columns columns.Choice
+	// Mask is that of [replicate.Options]. Columns that it leaves out are null.
+	Mask *replicate.Mask
 	// Note, if set, is called with each text for the user, once.
 	Note func(text string)
 	// LockWait is how long Open waits for another process that has the copy.
@@ -97,9 +99,9 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 			_ = d.Close()
 		}
 	}()
+	conn := d.conn
 	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
 		return at, fmt.Errorf("database %s has the encoding %s; a copy needs UTF8", d.config.Database, encoding)
-	conn := d.conn
 	}
 	if err := Lock(ctx, conn, lockClass, d.Schema, d.LockWait); err != nil {
 		return at, d.explain("lock", err)
@@ -129,10 +131,10 @@ func (d *Destination) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-
-	// relationsOf lists relations by their names, with their columns.
 const (
 	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
+
+	// relationsOf lists relations by their names, with their columns.
 	relationsOf = `
 SELECT c.relname, coalesce(a.attname, ''), coalesce(format_type(a.atttypid, a.atttypmod), '')
 FROM pg_class c
@@ -159,11 +161,11 @@ func (d *Destination) ensure(ctx context.Context) error {
 		}
 		if len(found) == 0 {
 			d.at, d.loadTo = replicate.Position{}, new(int64)
-			if err := create(ctx, tx, d.Schema); err != nil {
+			if err := create(ctx, tx, d.Schema, d.Mask); err != nil {
 				return err
 			}
 			d.views, d.stale = map[string]*columns.Set{}, map[string]time.Time{}
-			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete)
+			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete, d.Mask.String())
 			return err
 		}
 		if found[stateTable] == nil {
@@ -212,9 +214,9 @@ func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[
 // check reads the state and checks that the copy is one of the source, and that its tables have all columns.
 func (d *Destination) check(ctx context.Context, tx pgx.Tx, found map[string]map[string]string) error {
 	var version int64
-	var project, url, choice string
+	var project, url, choice, masked string
 	var soft bool
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.loadTo, &choice, &soft)
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.loadTo, &choice, &soft, &masked)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -230,6 +232,9 @@ func (d *Destination) check(ctx context.Context, tx pgx.Tx, found map[string]map
 		return fmt.Errorf("%s has a copy with --soft-delete=%v, not %v: give --soft-delete as before, or another --schema for a new copy", d, soft, d.SoftDelete)
 	case url != d.Source.URL && !d.Moved:
 		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --schema", d, url, d.Source.URL)
+	}
+	if err := d.Mask.Check(masked, "another --schema for a new copy"); err != nil {
+		return fmt.Errorf("%s: %w", d, err)
 	}
 	return d.checkColumns(found)
 }
@@ -384,7 +389,7 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest, lo
 		}
 	}
 	if len(n.Events) > 0 {
-		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return eventRow(&n.Events[i]), nil })
+		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return d.blank(stagedEventColumns, eventRow(&n.Events[i])), nil })
 		if _, err := tx.CopyFrom(ctx, eventTable, names(stagedEventColumns), rows); err != nil {
 			return 0, err
 		}
@@ -427,7 +432,17 @@ func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 		}
 		row[len(row)-1] = shown
 	}
-	return row, nil
+	return d.blank(stagedEntryColumns, row), nil
+}
+
+// blank sets the values of columns to null that the mask leaves out.
+func (d *Destination) blank(columns []column, row []any) []any {
+	for _, name := range d.Mask.Names() {
+		if i := slices.IndexFunc(columns, func(c column) bool { return c.name == name }); i >= 0 {
+			row[i] = nil
+		}
+	}
+	return row
 }
 
 // eventRow has the order of stagedEventColumns.

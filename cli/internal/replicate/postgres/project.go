@@ -89,10 +89,60 @@ func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
 		if failed = err; err != nil || !ok {
 			return nil, err
 		}
-		return row(record), nil
+		return d.blank(columnsOf(p.table), row), nil
 	}))
 	if failed != nil {
 		return fmt.Errorf("read %s: %w", p.table, failed)
 	}
 	return err
+}
+
+// Tables returns the tables of the project's other records.
+func (s *state) Tables(ctx context.Context, p *replicate.Project) (list []replicate.Table) {
+	for _, part := range partsOf(p) {
+		asRecord := func(row []any) replicate.Record { return recordOf(part.table, s.blank(columnsOf(part.table), row)) }
+		list = append(list, replicate.Table{
+			Kind: part.kind, Source: replicate.Records(part.rows, asRecord), Copy: replicate.Records(s.stored(ctx, part.table), asRecord),
+		})
+	}
+	return list
+}
+
+// recordOf returns a row of a table with the text of its primary key.
+func recordOf(table string, row []any) replicate.Record {
+	values := slices.Clone(row)
+	for i, v := range values {
+		if t, ok := v.(time.Time); ok {
+			values[i] = t.UTC().Truncate(time.Microsecond)
+		}
+	}
+	var key []string
+	for _, t := range tables {
+		if t.name == table {
+			for _, v := range row[:t.keys] {
+				key = append(key, fmt.Sprint(v))
+			}
+		}
+	}
+	return replicate.Record{ID: strings.Join(key, "/"), Values: values}
+}
+
+// stored yields the rows of a table of the copy.
+func (s *state) stored(ctx context.Context, table string) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		rows, err := s.tx.Query(ctx, `SELECT `+listed("", names(columnsOf(table)))+` FROM `+pgx.Identifier{s.Schema, table}.Sanitize())
+		if err == nil {
+			defer rows.Close()
+			for rows.Next() {
+				row, err := rows.Values()
+				if !yield(row, s.explain("read", err)) || err != nil {
+					return
+				}
+			}
+			err = rows.Err()
+		}
+		if err != nil {
+			yield(nil, s.explain("read", err))
+		}
+	}
 }
