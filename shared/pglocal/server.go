@@ -52,6 +52,10 @@ type Options struct {
 	// recovers.
 	NoSync bool
 
+	// Cache is a folder for an archive of the data that initdb makes. A later server with the same Cache starts with that
+	// data, and with its password, which takes a third of the time. The folder is created if missing. Empty: no archive.
+	Cache string
+
 	// Settings are parameters of postgresql.conf. They override those of this package.
 	Settings map[string]string
 

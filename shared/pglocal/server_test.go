@@ -25,6 +25,9 @@ func testContext(t *testing.T) context.Context {
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	o.NoSync = true
+	if cache, err := os.UserCacheDir(); err == nil && o.Cache == "" {
+		o.Cache = filepath.Join(cache, "lectern") // as in pgtest
+	}
 	s, err := Start(testContext(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +80,7 @@ func makeTable(t *testing.T, s *Server) {
 }
 
 func TestTCPAsksForThePassword(t *testing.T) {
+	t.Parallel()
 	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Port: FreePort})
 	if err := s.EnsureRole(testContext(t), `odd "name"`); err != nil {
 		t.Fatal(err)
@@ -111,6 +115,7 @@ func TestTCPAsksForThePassword(t *testing.T) {
 }
 
 func TestUsualSettings(t *testing.T) {
+	t.Parallel()
 	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Settings: map[string]string{"work_mem": "5MB"}})
 	for name, want := range map[string]string{
 		"server_encoding": "UTF8", "lc_collate": "C", "timezone": "UTC", "listen_addresses": "", "work_mem": "5MB", "fsync": "off",
@@ -122,6 +127,7 @@ func TestUsualSettings(t *testing.T) {
 }
 
 func TestBelowAClosedFolder(t *testing.T) {
+	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
@@ -150,6 +156,39 @@ func TestBelowAClosedFolder(t *testing.T) {
 	}
 }
 
+// TestCache checks that a second server begins as the first did: with its password, and none of what it stored.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	cache := filepath.Join(t.TempDir(), "closed", "cache")
+	if err := os.Mkdir(filepath.Dir(cache), 0o700); err != nil { // the server's user cannot enter this folder
+		t.Fatal(err)
+	}
+	first := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: FreePort})
+	makeTable(t, first)
+	archives, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("archives: %v, %v", archives, err)
+	}
+	before, err := os.Stat(archives[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: FreePort})
+	if got := mustQuery(t, second.TCPURL(Superuser, "postgres"), `SELECT count(*)::text FROM pg_tables WHERE tablename = 'kept'`); got != "0" || second.password != first.password {
+		t.Errorf("the second server has %s tables of the first", got)
+	}
+	if after, err := os.Stat(archives[0]); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the second server made another archive: %v", err)
+	}
+	// A server that has its data does not take the archive's.
+	if err := first.Restart(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustQuery(t, first.AdminURL(), `SELECT count(*)::text FROM kept`); got != "1" {
+		t.Errorf("after a restart: %s rows, want 1", got)
+	}
+}
+
 func TestLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "pg")
 	s := start(t, Options{Dir: dir})
@@ -157,6 +196,7 @@ func TestLongPath(t *testing.T) {
 }
 
 func TestStaleFileOfAWornPID(t *testing.T) {
+	t.Parallel()
 	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg")})
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
@@ -185,6 +225,7 @@ func TestStaleFileOfAWornPID(t *testing.T) {
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pg")
 	_, err := Start(testContext(t), Options{Dir: dir, NoSync: true, Settings: map[string]string{"no_such_setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {

@@ -43,12 +43,8 @@ func (s *Server) replicate(ctx context.Context, of *Server) error {
 	if s.options.NoSync {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), args...)
-	s.prepare(cmd)
-	var out tail
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := run(cmd); err != nil {
-		return fmt.Errorf("pg_basebackup: %w\n%s", err, out.String())
+	if err := s.run(ctx, exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), args...)); err != nil {
+		return err
 	}
 	return os.Rename(unfinished, f.data())
 }

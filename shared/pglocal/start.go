@@ -24,18 +24,46 @@ const poll = 4 * time.Millisecond
 // complete, so that an incomplete folder is never used.
 func (s *Server) initialize(ctx context.Context) error {
 	f := s.folder
-	b, err := os.ReadFile(f.password())
-	if err == nil && len(b) > 0 {
-		s.password = strings.TrimSpace(string(b))
-		if _, err := os.Stat(filepath.Join(f.data(), "PG_VERSION")); err == nil {
-			return nil
-		}
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if there, err := s.holdsData(); there || err != nil {
 		return err
 	}
 	if _, err := os.Stat(f.data()); err == nil {
 		return fmt.Errorf("%s is not a data folder that was made here", f.data())
 	}
+	if s.options.Cache == "" {
+		return s.initdb(ctx)
+	}
+	archive, err := s.archive(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.unpack(ctx, archive)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.initdb(ctx); err != nil {
+		return err
+	}
+	_ = s.pack(ctx, archive) // without an archive, the next server only starts later
+	return nil
+}
+
+// holdsData reports whether the folder has complete data, and then reads its password.
+func (s *Server) holdsData() (bool, error) {
+	b, err := os.ReadFile(s.folder.password())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.password = strings.TrimSpace(string(b))
+	_, err = os.Stat(filepath.Join(s.folder.data(), "PG_VERSION"))
+	return err == nil, nil
+}
+
+func (s *Server) initdb(ctx context.Context) error {
+	f := s.folder
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails (crypto/rand)
 	s.password = hex.EncodeToString(random)
@@ -46,21 +74,33 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err
 	}
-	args := []string{
-		"--pgdata=" + unfinished, "--username=" + Superuser, "--encoding=UTF8", "--locale=C",
-		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile=" + f.password(), "--no-instructions",
-	}
+	args := append([]string{"--pgdata=" + unfinished, "--pwfile=" + f.password()}, initdbOptions...)
 	if s.options.NoSync {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)
-	s.prepare(cmd)
-	var out tail
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := run(cmd); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out.String())
+	if err := s.run(ctx, exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)); err != nil {
+		return err
 	}
 	return os.Rename(unfinished, f.data())
+}
+
+// initdbOptions are those options of initdb that its data depends on.
+var initdbOptions = []string{
+	"--username=" + Superuser, "--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
+}
+
+// run runs a program of the server's user to its end. The error contains the last part of the program's output.
+func (s *Server) run(ctx context.Context, cmd *exec.Cmd) error {
+	s.prepare(cmd)
+	out := &tail{}
+	if cmd.Stdout == nil {
+		cmd.Stdout = out
+	}
+	cmd.Stderr = out
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), errors.Join(err, ctx.Err()), out.String())
+	}
+	return nil
 }
 
 // prepare sets the user and environment of cmd. It does not inherit variables of this process, such as PGPORT or

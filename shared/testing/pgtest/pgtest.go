@@ -147,6 +147,9 @@ func startIn(o pglocal.Options, start func(context.Context, pglocal.Options) (*p
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	o.Dir, o.NoSync = filepath.Join(dir, "pg"), true
+	if cache, err := os.UserCacheDir(); err == nil {
+		o.Cache = filepath.Join(cache, "lectern")
+	}
 	server, err := start(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -161,7 +164,7 @@ func startIn(o pglocal.Options, start func(context.Context, pglocal.Options) (*p
 // usual returns the usual settings for tests, plus the given ones.
 func usual(settings map[string]string) map[string]string {
 	all := map[string]string{
-		"max_connections":                     "200",
+		"max_connections":                     "500",
 		"shared_buffers":                      "64MB",
 		"autovacuum":                          "off", // tests control when statistics and dead rows change
 		"max_prepared_transactions":           "10",
