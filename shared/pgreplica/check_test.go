@@ -6,6 +6,7 @@ import (
 )
 
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	type seen struct {
 		system, lsn int64
 		at          time.Duration

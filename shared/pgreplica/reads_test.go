@@ -154,6 +154,7 @@ func (r *replicated) insert(t *testing.T, from, to int) {
 }
 
 func TestReadsGoToStandbys(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 2)
 	got := by(t, r, 100)
 	if got[port(r.standbys[0])] < 40 || got[port(r.standbys[1])] < 40 || len(got) != 2 {
@@ -164,6 +165,7 @@ func TestReadsGoToStandbys(t *testing.T) {
 // TestPinned checks that the statements of one request stay on one standby, and move only to the primary. On another
 // standby, rows could be missing that the first one had.
 func TestPinned(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 2)
 	q := pgdb.Pinned(r.Reads)
 	got := by(t, q, 20)
@@ -184,6 +186,7 @@ func TestPinned(t *testing.T) {
 
 // TestLaggingStandby checks that a standby that replays nothing counts as lagging only if there is something to replay.
 func TestLaggingStandby(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 1)
 	r.skip(t, 1)
 	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_pause()`)
@@ -216,6 +219,7 @@ func TestLaggingStandby(t *testing.T) {
 
 // TestStandbyFaults checks that all reads succeed while a standby dies, hangs or comes back.
 func TestStandbyFaults(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 1)
 	s := r.standbys[0]
 	for _, fault := range []struct {
@@ -274,6 +278,7 @@ func TestStandbyFaults(t *testing.T) {
 
 // TestConflictWithReplication checks that the primary answers a statement that replication cancels on the standby.
 func TestConflictWithReplication(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 1)
 	r.insert(t, 1, 1000)
 	as(t, r.standbys[0], r.db, `ALTER SYSTEM SET max_standby_streaming_delay = '10ms'`)
@@ -335,6 +340,7 @@ func TestReadsWithoutStandbys(t *testing.T) {
 // TestReadersOwnError checks that an error of the read function goes to the caller, and that no other database is
 // asked.
 func TestReadersOwnError(t *testing.T) {
+	t.Parallel()
 	r := replicate(t, 1)
 	calls := 0
 	err := r.Query(t.Context(), func(pgx.Rows) error { calls++; return errStop }, `SELECT 1`)

@@ -51,6 +51,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.Start(t)
 			var log logtest.Buffer
 			c := open(t, server.URL, logTo(&log))

@@ -14,6 +14,7 @@ import (
 )
 
 func TestListEmbeddables(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	for query, want := range map[string][]string{
 		"":          {"emb_1", "emb_2", "emb_3"},
@@ -37,6 +38,7 @@ func TestListEmbeddables(t *testing.T) {
 }
 
 func TestWithoutLimitAllCome(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"MAX_LIMIT": "1000"})
 	key := s.Keys.Key(project)
 	const n = 12_345
@@ -63,6 +65,7 @@ func TestWithoutLimitAllCome(t *testing.T) {
 }
 
 func TestGetEmbeddable(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	a := s.Get(t, key, "/projects/pr_1/embeddables/emb_1")
 	const want = `{"embeddable_id":"emb_1","title":"Title of emb_1","group_id":"gr_1","project_id":"pr_1","json_string_prod":"{\"flow\":\"emb_1\"}"}` + "\n"
@@ -87,6 +90,7 @@ func TestGetEmbeddable(t *testing.T) {
 }
 
 func TestListVersions(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	one, two, ten := listed(newVersion(project, "emb_2", 1)), listed(newVersion(project, "emb_2", 2)), listed(newVersion(project, "emb_2", 10))
 	for query, want := range map[string][]object{
@@ -120,6 +124,7 @@ func TestListVersions(t *testing.T) {
 }
 
 func TestGetVersion(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	const want = `{"embeddable_id":"emb_2","version_number":10,"saved_at":"2022-01-01T00:00:10Z","json_string":"{\"flow\":\"emb_2\",\"version\":10}"}` + "\n"
 	if a := s.Get(t, key, "/projects/pr_1/embeddables/emb_2/versions/10"); a.Status != 200 || string(a.Body) != want {
@@ -128,6 +133,7 @@ func TestGetVersion(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, map[string]string{"MAX_LIMIT": "1000"})
 	narrow, other := s.Keys.Key(project, auth.EntriesRead), s.Keys.Key("pr_2")
 	revoked, r := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
@@ -203,6 +209,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestRepresentation(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	fill(t, s, "pr_many", 400)
 	s.MustIngest(t, "embeddables", servicetest.With(newEmbeddable(project, "emb_long"), "json_string_prod", long(5<<20)))

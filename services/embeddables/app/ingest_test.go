@@ -33,6 +33,7 @@ func definitionOf(t *testing.T, s *servicetest.Service, key, path, field string)
 // TestDefinitionsOfAnyLength checks that definitions are returned byte for byte, with lengths around each limit at
 // which they are split.
 func TestDefinitionsOfAnyLength(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	const part = 256 << 10
@@ -58,6 +59,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 
 // TestOneContentIsStoredOnce checks that a project stores each content once, even if several records have it.
 func TestOneContentIsStoredOnce(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	content := long(600 << 10)
 	for i := range 5 {
@@ -70,6 +72,7 @@ func TestOneContentIsStoredOnce(t *testing.T) {
 }
 
 func TestIngestRules(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	e := func(title string) object { return servicetest.With(newEmbeddable(project, "emb_1"), "title", title) }
@@ -137,6 +140,7 @@ func TestIngestRules(t *testing.T) {
 // TestVersionsBeforeTheirEmbeddable checks that versions may arrive before their embeddable, and are visible once it is
 // stored.
 func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "embeddable-versions", newVersion(project, "emb_later", 1))
@@ -157,6 +161,7 @@ func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 // TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
@@ -219,6 +224,7 @@ func TestHostileRecords(t *testing.T) {
 // TestConcurrentIngest sends the same records in many orders at once. All requests succeed, and each record is stored
 // once.
 func TestConcurrentIngest(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	const records, senders = 40, 6
@@ -251,6 +257,7 @@ func TestConcurrentIngest(t *testing.T) {
 }
 
 func TestIngestKeys(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	for _, path := range []string{"/internal/embeddables", "/internal/embeddable-versions"} {
 		for _, k := range []string{"", key, "nonsense", servicetest.InternalKey} {

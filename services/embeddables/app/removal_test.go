@@ -8,6 +8,7 @@ import (
 )
 
 func TestRemoveProject(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	fill(t, s, project, 9_997)
 	servicetest.CheckProjectRemoval(t, s, startOn(t, s.Backing, map[string]string{"REMOVE_DATABASE_URL": ""}), project,

@@ -17,6 +17,7 @@ import (
 // TestWalkOfEmbeddables compares order and walks with a naive model, while embeddables are added and removed. Each
 // embeddable that is not removed comes exactly once.
 func TestWalkOfEmbeddables(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	put := func(ids ...string) {
@@ -66,6 +67,7 @@ func TestWalkOfEmbeddables(t *testing.T) {
 
 // TestWalkOfVersions walks through versions with every limit and in both directions.
 func TestWalkOfVersions(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_1"))
@@ -102,56 +104,25 @@ func TestWalkOfVersions(t *testing.T) {
 	}
 }
 
-// TestTenancy sends random requests with random keys. No answer contains data of a project that the key is not for.
 func TestTenancy(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
-	const projects = 4
-	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
-	name := func(p int) string { return fmt.Sprintf("pr_%d", p) }
-	var keys []string // by project
-	for p := range projects {
+	store := func(project, marker string) {
 		for e := range 6 {
-			id := fmt.Sprintf("emb_%d", e) // the same in every project
-			embeddable, version := newEmbeddable(name(p), id), newVersion(name(p), id, e)
-			embeddable["title"], embeddable["json_string_prod"] = marker(p), `"`+marker(p)+`"`
-			version["json_string"] = `"` + marker(p) + `"`
-			s.MustIngest(t, "embeddables", embeddable)
-			s.MustIngest(t, "embeddable-versions", version)
-		}
-		keys = append(keys, s.Keys.Key(name(p)))
-	}
-	keys = append(keys, "", "rk_nonsense")
-	random := rand.New(rand.NewPCG(7, 8))
-	pick := func(of ...string) string { return of[random.IntN(len(of))] }
-	answered := map[int]int{}
-	for range 1500 {
-		k, p := random.IntN(len(keys)), random.IntN(projects)
-		path := "/projects/" + pick(name(p), name(p), strings.ToUpper(name(p)), name(p)+"%2F..%2F"+name(random.IntN(projects))) + "/embeddables"
-		if random.IntN(3) > 0 {
-			path += fmt.Sprintf("/emb_%d", random.IntN(7)) + pick("", "/versions", fmt.Sprintf("/versions/%d", random.IntN(7)))
-		}
-		a := s.Get(t, keys[k], path+pick("", "", "?limit=3", "?direction=asc"))
-		answered[a.Status]++
-		for other := range projects {
-			if (k >= projects || other != k) && bytes.Contains(a.Body, []byte(marker(other))) {
-				t.Fatalf("key %d: %s answered %d with data of project %d", k, path, a.Status, other)
-			}
-		}
-		if a.Status == 200 && (k >= projects || !strings.HasPrefix(path, "/projects/"+name(k)+"/")) {
-			t.Fatalf("key %d: %s answered 200", k, path)
+			id := fmt.Sprintf("emb_%d", e)
+			s.MustIngest(t, "embeddables", servicetest.With(servicetest.With(newEmbeddable(project, id), "title", marker), "json_string_prod", `"`+marker+`"`))
+			s.MustIngest(t, "embeddable-versions", servicetest.With(newVersion(project, id, e), "json_string", `"`+marker+`"`))
 		}
 	}
-	for _, status := range []int{200, 400, 401, 404} {
-		if answered[status] == 0 {
-			t.Errorf("no answer was %d: %v", status, answered)
-		}
-	}
-	if answered[500]+answered[503] != 0 {
-		t.Errorf("answers: %v", answered)
-	}
+	s.CheckTenancy(t, store, func(random *rand.Rand, cursor string) string {
+		one := fmt.Sprintf("/embeddables/emb_%d", random.IntN(8))
+		path := servicetest.Pick(random, "/embeddables", one, one+"/versions", one+fmt.Sprintf("/versions/%d", random.IntN(7)))
+		return path + servicetest.Pick(random, "", "", "?limit=3", "?direction=asc", "?cursor="+cursor)
+	})
 }
 
 func TestCursorsOfOtherLists(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for _, p := range []string{"pr_1", "pr_2"} {
 		for _, id := range []string{"emb_1", "emb_2"} {

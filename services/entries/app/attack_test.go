@@ -54,7 +54,7 @@ func startPods(t testing.TB) *pods {
 	limit := func(bytes int64) string { return fmt.Sprint(bytes / 10 * 9) } // as the chart sets it
 	p := &pods{t: t}
 	b := servicetest.NewBacking(t, store.Schema())
-	p.entries = servicetest.StartProcess(t, b, servicetest.Build(t, "../cmd/entries"), map[string]string{
+	p.entries = servicetest.StartProcess(t, b, servicetest.Self(t), map[string]string{
 		"GOMEMLIMIT": limit(entriesMemory), "GOMAXPROCS": "2", "EDGE_KEYS": edgeKey, "RATE_LIMIT": "1000", "ANON_RATE_LIMIT": "200", "LOG_LEVEL": "info",
 		"DATABASE_ACQUIRE_TIMEOUT": "1m", // a busy machine is no failure
 	})

@@ -72,6 +72,7 @@ func findCanary(t *testing.T, db pgtest.DB) (found []string) {
 // TestErasureLeavesNothing checks that after an erasure no table, index, statistic, answer or log contains the person's
 // data. This also holds after the source sends the data again. A follower drops its copy.
 func TestErasureLeavesNothing(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, map[string]string{"LOG_LEVEL": "debug"})
 	key := b.Keys.Key(project)

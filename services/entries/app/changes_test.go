@@ -40,6 +40,7 @@ func kinds(changes []object) string {
 }
 
 func TestChangeFeed(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 
@@ -138,6 +139,7 @@ func followFeed(t testing.TB, s *servicetest.Service, key, path string) []object
 }
 
 func TestChangesAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "24"})
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
@@ -180,6 +182,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 
 // TestRevokedWhileItWaits checks that a request that waits gets no data once its key is revoked.
 func TestRevokedWhileItWaits(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key, record := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
 	answered := make(chan servicetest.Answer, 1)
@@ -197,6 +200,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 
 // TestWaitingOutlastsTimeouts checks that a long poll may last longer than all time limits for clients and statements.
 func TestWaitingOutlastsTimeouts(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
 	key := s.Keys.Key(project)
 	_, before := changesOf(t, s, key, feed) // on the connection that the next request uses
@@ -208,6 +212,7 @@ func TestWaitingOutlastsTimeouts(t *testing.T) {
 }
 
 func TestWaitingEndsWithTheService(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	answered := make(chan servicetest.Answer, 1)
@@ -226,6 +231,7 @@ func TestWaitingEndsWithTheService(t *testing.T) {
 }
 
 func TestChangesRefuse(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(1)))

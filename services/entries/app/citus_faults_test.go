@@ -74,6 +74,7 @@ func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 
 // TestFleetAsksForEverything checks that the load covers every operation that uses a database.
 func TestFleetAsksForEverything(t *testing.T) {
+	t.Parallel()
 	s := &side{write: "pr_1", fresh: []string{"pr_2"}}
 	asked := map[string]bool{}
 	for _, r := range s.requests("pr_1") {

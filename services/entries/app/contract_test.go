@@ -43,6 +43,7 @@ func customEvent(entry string, when time.Time) object {
 }
 
 func TestListEntries(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	tests := []struct {
 		query string
@@ -84,6 +85,7 @@ func TestListEntries(t *testing.T) {
 }
 
 func TestDefaultLimitIsTen(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 25)
@@ -104,6 +106,7 @@ func TestDefaultLimitIsTen(t *testing.T) {
 }
 
 func TestGetEntry(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	a := s.Get(t, key, "/projects/pr_1/entries/en_2")
 	var got object
@@ -126,6 +129,7 @@ func TestGetEntry(t *testing.T) {
 }
 
 func TestGetEntryEvents(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	for query, want := range map[string][]string{
 		"":                       {"2022-01-01T00:00:20Z", "2022-01-01T00:00:15Z", "2022-01-01T00:00:10Z"},
@@ -166,6 +170,7 @@ func TestGetEntryEvents(t *testing.T) {
 }
 
 func TestListPageViews(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	view := func(n int, when string, url any) object {
 		v := object{"timestamp": when, "page_id": fmt.Sprintf("pg_%d", n), "page_key": fmt.Sprintf("page-%d", n), "page_index": float64(n)}
@@ -204,6 +209,7 @@ func TestListPageViews(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, map[string]string{"MAX_LIMIT": "1000"})
 	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
 	other := s.Keys.Key("pr_2")
@@ -313,6 +319,7 @@ func mintElsewhere() string {
 }
 
 func TestRepresentation(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	fill(t, s, "pr_many", 3000)
 	s.CheckRepresentation(t, key, "/projects/pr_1/entries", "/projects/pr_1/entries/en_1", "/projects/pr_1/entries/en_1/events", "/projects/pr_1/entries-page-views?limit=1")
@@ -328,6 +335,7 @@ func TestRepresentation(t *testing.T) {
 }
 
 func TestNDJSON(t *testing.T) {
+	t.Parallel()
 	s, key := demo(t, nil)
 	for accept, want := range map[string]string{
 		"application/x-ndjson":                          "application/x-ndjson",
@@ -363,6 +371,7 @@ func TestNDJSON(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	s, _ := demo(t, map[string]string{"RATE_LIMIT": "5"})
 	key := s.Keys.Key(project)
 	narrow := s.Keys.Key(project, auth.EmbeddablesRead)

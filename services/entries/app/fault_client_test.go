@@ -113,6 +113,7 @@ func awaitDisconnect(t *testing.T, c *faulttest.Raw, drip string) {
 // TestMalformedBodies checks that no part of a malformed body is treated as a request. Ingest reads its body, the other
 // operations do not.
 func TestMalformedBodies(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	for _, tt := range []struct{ name, url, head string }{
@@ -129,6 +130,7 @@ func TestMalformedBodies(t *testing.T) {
 // TestOddRequests checks that improper requests are refused and proper ones are answered. Nothing after them on the
 // connection is treated as another request.
 func TestOddRequests(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 20)

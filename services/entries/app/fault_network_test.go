@@ -14,9 +14,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -45,6 +47,7 @@ func export(t *testing.T, s *servicetest.Service, key, path string) *http.Respon
 // TestListCutAtTheDatabase resets the connection to the database in the middle of a chunk. The list continues after its
 // last record on another connection, and is complete. A funnel starts over.
 func TestListCutAtTheDatabase(t *testing.T) {
+	t.Parallel()
 	f := startBreakable(t, nil)
 	f.Exec(t, `INSERT INTO progress (project_id, entry_id, part, several, embeddable_id, created_at, updated_at, furthest, ended, cells, first_view, latest_view)
 		SELECT project_id, entry_id, 0, false, embeddable_id, created_at, updated_at, 1, false, '\x0200', 0, 0 FROM entries`)
@@ -78,7 +81,8 @@ func TestListCutAtTheDatabase(t *testing.T) {
 // TestDiskFull checks that ingest answers 503 while the database's disk is full, and that the sender can retry once
 // there is space. Acknowledged records are kept, and reads continue.
 func TestDiskFull(t *testing.T) {
-	disk, grow := faulttest.SmallDisk(t, 40<<20)
+	t.Parallel()
+	disk, grow := faulttest.SmallDisk(t, 32<<20)
 	b, server := servicetest.NewBreakable(t, store.Schema())
 	owner, err := os.Stat(server.Dir())
 	if err != nil {
@@ -92,13 +96,13 @@ func TestDiskFull(t *testing.T) {
 	}
 	superuser(t, server, "", `CREATE TABLESPACE small LOCATION '`+place+`'`)
 	superuser(t, server, "", `ALTER DATABASE "`+b.DB.Name+`" SET TABLESPACE small`)
-	s := startOn(t, b, shortTimeouts(nil))
+	s := startOn(t, b, map[string]string{"INGEST_RETRY_TIME": "300ms"})
 	key := b.Keys.Key(project)
-	const perBody = 2000
+	const perBody = 700
 	send := func(n int) servicetest.Answer {
 		var body bytes.Buffer
 		for i := n * perBody; i < (n+1)*perBody; i++ {
-			fmt.Fprintf(&body, `{"entry_id":"en_%07d","group_id":"g","project_id":"pr_1","embeddable_id":"e","contact_id":"c","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:01Z","entry_data":"{\"t\":\"%s\"}"}`+"\n", i, strings.Repeat("lorem ipsum ", 40))
+			fmt.Fprintf(&body, `{"entry_id":"en_%07d","group_id":"g","project_id":"pr_1","embeddable_id":"e","contact_id":"c","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:01Z","entry_data":"{\"t\":\"%s\"}"}`+"\n", i, strings.Repeat("lorem ipsum ", 120))
 		}
 		return s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/entries", Key: servicetest.IngestKey, Body: &body})
 	}
@@ -144,11 +148,12 @@ func TestDiskFull(t *testing.T) {
 // TestWalkBetweenPrimaryAndStandby follows cursors while the reads move between the primary and a standby that lags,
 // dies and comes back. No record that both have is missing or comes twice.
 func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
+	t.Parallel()
 	primary := pgtest.PrivatePrimary(t, nil)
-	b, _ := servicetest.NewBreakable(t, store.Schema()) // only its keys and its Redis are used
-	b.DB = primary.Database(t, store.Schema())
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: primary.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	standby := primary.Standby(t, nil)
-	s := startOn(t, b, shortTimeouts(map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL}))
+	s := startOn(t, b, map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL})
 	key := b.Keys.Key(project)
 	const n = 3000
 	fill(t, s, project, n)

@@ -19,7 +19,7 @@ import (
 // process runs the service as a process with 20,000 entries.
 func process(t *testing.T, environ map[string]string) (*servicetest.Process, string) {
 	t.Helper()
-	p := servicetest.StartProcess(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), environ)
+	p := servicetest.StartProcess(t, servicetest.NewBacking(t, store.Schema()), servicetest.Self(t), environ)
 	fill(t, &p.Service, project, 20_000)
 	return p, p.Keys.Key(project)
 }
@@ -28,6 +28,7 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 // also completes a long list for a slow reader, and exits with code 0. The load ends within the delay, as in a cluster,
 // which routes clients to other pods by then. The delay is long, so that a busy machine sends enough requests.
 func TestTerminateUnderLoad(t *testing.T) {
+	t.Parallel()
 	p, key := process(t, map[string]string{"DRAIN_DELAY": "10s", "DRAIN_TIMEOUT": "5m"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
 	load.Await(20)
@@ -74,6 +75,7 @@ func answers(url string) bool {
 // TestOutOfFiles checks that a service without free file descriptors still serves connected clients. It serves all
 // clients once descriptors are free again.
 func TestOutOfFiles(t *testing.T) {
+	t.Parallel()
 	p, key := process(t, nil)
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
 	load.Await(50)

@@ -15,6 +15,7 @@ import (
 // TestFilterByHostileIDs filters by ids that are similar, or that have a meaning in SQL or in a URL. Each filter finds
 // exactly its own entries, page by page.
 func TestFilterByHostileIDs(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	names := []string{

@@ -161,7 +161,7 @@ func TestLongFollowersOfAKilledService(t *testing.T) {
 		writing = given
 	}
 	b := servicetest.NewBacking(t, store.Schema())
-	binary := servicetest.Build(t, "../cmd/entries")
+	binary := servicetest.Self(t)
 	key := b.Keys.Key(project)
 	var at atomic.Pointer[servicetest.Process]
 	at.Store(servicetest.StartProcess(t, b, binary, nil))

@@ -14,6 +14,7 @@ import (
 // TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
@@ -125,6 +126,7 @@ func TestHostileRecords(t *testing.T) {
 
 // TestIngestRules checks which records may overwrite others.
 func TestIngestRules(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	entry := func(updated int, data string) object {

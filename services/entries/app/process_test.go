@@ -125,7 +125,8 @@ func killAndResend(t *testing.T, b *servicetest.Backing, binary string, n int) *
 // TestKilledIngest kills the service in the middle of an ingest. The sender retries, nothing is lost and nothing is
 // stored twice.
 func TestKilledIngest(t *testing.T) {
-	killAndResend(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
+	t.Parallel()
+	killAndResend(t, servicetest.NewBacking(t, store.Schema()), servicetest.Self(t), 30_000)
 }
 
 // TestLongMillionLines does the same with a million lines, which need no more memory than a thousand. It then exports
@@ -133,7 +134,7 @@ func TestKilledIngest(t *testing.T) {
 func TestLongMillionLines(t *testing.T) {
 	needs.Long(t)
 	b := servicetest.NewBacking(t, store.Schema())
-	binary := servicetest.Build(t, "../cmd/entries")
+	binary := servicetest.Self(t)
 	small := servicetest.StartProcess(t, b, binary, nil)
 	if _, err := post(small, lines("pr_small", 1000)); err != nil {
 		t.Fatal(err)

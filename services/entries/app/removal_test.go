@@ -66,6 +66,7 @@ func queryInt(t testing.TB, s *servicetest.Service, sql string, args ...any) (n 
 // TestErase checks that an entry, and all entries and events of a contact, are removed for good. Followers see the
 // removal, and ingest refuses the removed records later.
 func TestErase(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	of := func(contact string, o object) object { return servicetest.With(o, "contact_id", contact) }
@@ -126,6 +127,7 @@ func TestErase(t *testing.T) {
 
 // TestEraseIsSeenByWaiting checks that a removal answers a long poll at once.
 func TestEraseIsSeenByWaiting(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
@@ -145,6 +147,7 @@ func TestEraseIsSeenByWaiting(t *testing.T) {
 // TestPurge checks that a purge removes at most 10,000 entries a request that are older than a time. It also removes
 // orphans: events without an entry, if all events of their entry id are old. A purged id may come back.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10_600) // entries 2n and 2n+1 are updated n seconds into the year
@@ -180,6 +183,7 @@ func TestPurge(t *testing.T) {
 
 // TestPurgeBesideIngest checks that an interrupted purge can be repeated, and that ingest continues at the same time.
 func TestPurgeBesideIngest(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	fill(t, s, project, 4000)
 	body := purgeBody(at(100_000))
@@ -229,6 +233,7 @@ func TestPurgeBesideIngest(t *testing.T) {
 // TestRemoveProject checks that all data of a project is removed, including its tombstones and counter, and no data of
 // another project. Later sequence numbers are greater than before.
 func TestRemoveProject(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10_400)
@@ -256,6 +261,7 @@ func TestRemoveProject(t *testing.T) {
 }
 
 func TestRemovalRefuses(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	purge := internalProject + "/purge"
@@ -325,6 +331,7 @@ var removals = []struct{ method, path, body string }{
 // TestRemovalIsForAdministrators checks that only administrators can remove data, and only on the internal port. The
 // service needs the database role that may delete, and no other role may.
 func TestRemovalIsForAdministrators(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, nil)
 	without := startOn(t, b, map[string]string{"REMOVE_DATABASE_URL": ""})
@@ -362,6 +369,7 @@ func TestRemovalIsForAdministrators(t *testing.T) {
 // TestRemovalAudit checks that each removal has one audit line with the number of removed records and without personal
 // data.
 func TestRemovalAudit(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"LOG_LEVEL": "error"})
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	for _, op := range removals {
@@ -402,10 +410,11 @@ func TestRemovalAudit(t *testing.T) {
 // TestRemovalWithoutRoom checks that a removal is answered 503 if the database refuses a write, for example because its
 // disk is full. Nothing is lost or half done.
 func TestRemovalWithoutRoom(t *testing.T) {
+	t.Parallel()
 	if pgtest.Server(t).Citus() {
 		t.Skip("the trigger below is of plain Postgres")
 	}
-	s := start(t, nil)
+	s := start(t, map[string]string{"INGEST_RETRY_TIME": "300ms"})
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	s.MustIngest(t, "events", pageView(project, "a", 1, at(1)))
 	full := func(table string) {

@@ -19,6 +19,7 @@ import (
 // TestUnreadAnswers checks that a project whose clients do not take their answers holds no more memory than its share. One
 // answer more gets 429. Small answers and other projects are not affected.
 func TestUnreadAnswers(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"ANSWER_MEMORY": fmt.Sprint(8 << 20)})
 	key, other := s.Keys.Key(project), s.Keys.Key("pr_2")
 	fill(t, s, project, 4000)
@@ -60,6 +61,7 @@ func TestUnreadAnswers(t *testing.T) {
 // TestRequestsOfOneProject checks that one project has an eighth of MAX_IN_FLIGHT. One request more gets 429, and other
 // projects are served.
 func TestRequestsOfOneProject(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"MAX_IN_FLIGHT": "16"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
@@ -96,6 +98,7 @@ func TestRequestsOfOneProject(t *testing.T) {
 // TestListsThatTakeTurns checks that a list whose filter has no index, and one of more than 100 records, wait for their
 // turn. Others do not, nor does a follower that lacks few changes.
 func TestListsThatTakeTurns(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"LARGE_READS": "1"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
@@ -126,6 +129,7 @@ func TestListsThatTakeTurns(t *testing.T) {
 
 // TestExportsWaitForEachOther checks that lists that wait for each other are complete.
 func TestExportsWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"LARGE_READS": "1", "ANSWER_MEMORY": "0"})
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 4000)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestListExperiments(t *testing.T) {
+	t.Parallel()
 	s := demo(t, nil)
 	for query, want := range map[string][]string{
 		"":                                      {"ex_7", "ex_6", "ex_5", "ex_4", "ex_3", "ex_8", "ex_2", "ex_1"},
@@ -40,6 +41,7 @@ func TestListExperiments(t *testing.T) {
 }
 
 func TestGetExperiment(t *testing.T) {
+	t.Parallel()
 	s := demo(t, nil)
 	// Every field, in the document's order.
 	const full = `{"id":"ex_2","experimentId":"ex_2","flowId":"emb_1","name":"Name of ex_2","hypothesis":"It helps.",` +
@@ -77,6 +79,7 @@ func TestGetExperiment(t *testing.T) {
 }
 
 func TestWithoutLimitAllCome(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"MAX_LIMIT": "1000"})
 	const n = 12_000
 	fill(t, s, project, n)
@@ -102,6 +105,7 @@ func TestWithoutLimitAllCome(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	s := demo(t, map[string]string{"MAX_LIMIT": "1000"})
 	const (
 		list = "/projects/pr_1/experiments"
@@ -144,6 +148,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestRepresentation(t *testing.T) {
+	t.Parallel()
 	s := demo(t, nil)
 	fill(t, s, "pr_many", 400)
 	s.CheckRepresentation(t, "", "/projects/pr_1/experiments", "/projects/pr_1/experiments?limit=2", "/projects/pr_1/experiments?status=paused",
@@ -153,6 +158,7 @@ func TestRepresentation(t *testing.T) {
 
 // TestAccess checks each value of EXPERIMENTS_AUTH with and without keys.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	b := demo(t, nil).Backing
 	good, narrow, other := b.Keys.Key(project), b.Keys.Key(project, auth.EntriesRead), b.Keys.Key("pr_2")
 	for _, tt := range []struct {
@@ -204,6 +210,7 @@ func checkCode(t *testing.T, a servicetest.Answer, code string) {
 
 // TestAnonymousRate checks that requests without keys are counted by client address.
 func TestAnonymousRate(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "5"})
 	limited := 0
 	for range 30 {
@@ -227,6 +234,7 @@ func TestAnonymousRate(t *testing.T) {
 
 // TestWithoutIngest checks that a service without INGEST_DATABASE_URL stores no records.
 func TestWithoutIngest(t *testing.T) {
+	t.Parallel()
 	b := demo(t, nil).Backing
 	s := startOn(t, b, map[string]string{"INGEST_DATABASE_URL": ""})
 	if a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/experiments", Key: servicetest.IngestKey}); a.Status != 404 {

@@ -8,6 +8,7 @@ import (
 
 // TestDescriptionHolds checks that the service has exactly the routes, parameters and values of its description.
 func TestDescriptionHolds(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	s.CheckDescription(t, routes.Experiments, s.Keys.Key("pr_demo"))
 }

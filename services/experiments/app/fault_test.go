@@ -15,6 +15,7 @@ func reads(s *servicetest.Service) servicetest.Reads {
 }
 
 func TestFaultsOfRedis(t *testing.T) {
+	t.Parallel()
 	for _, access := range []string{"none", "required"} {
 		s := start(t, map[string]string{"EXPERIMENTS_AUTH": access, "ANON_RATE_LIMIT": "1000000"})
 		s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
@@ -23,9 +24,10 @@ func TestFaultsOfRedis(t *testing.T) {
 }
 
 func TestFaultsOfPostgres(t *testing.T) {
+	t.Parallel()
 	b, server := servicetest.NewBreakable(t, store.Schema())
-	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "2s", "INGEST_RETRY_TIME": "1s"})
-	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
+	s := startOn(t, b, servicetest.ShortTimeouts)
+	s.AwaitIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
 	line, err := json.Marshal(newExperiment(project, "ex_2", 2, "draft"))
 	if err != nil {
 		t.Fatal(err)

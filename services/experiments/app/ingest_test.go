@@ -33,6 +33,7 @@ func history(t *testing.T, s *servicetest.Service, id string) []string {
 }
 
 func TestIngestRules(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	e := func(updated int, name, status string) object {
 		return with(with(newExperiment(project, "ex_1", 1, status), "updated_at", at(updated)), "name", name)
@@ -77,6 +78,7 @@ func TestIngestRules(t *testing.T) {
 // TestHistoryEqualsModel checks that batches of any size lead to the same history as records that are stored one by
 // one.
 func TestHistoryEqualsModel(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	random := rand.New(rand.NewPCG(1, 2))
 	statuses := []any{"draft", "running", "paused", "winner_picked", "completed", "discarded", nil}
@@ -111,6 +113,7 @@ func TestHistoryEqualsModel(t *testing.T) {
 // TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
 	// line returns an experiment as text, with one field in addition to the required ones.
@@ -186,6 +189,7 @@ func TestHostileRecords(t *testing.T) {
 // TestConcurrentIngest sends the same records in many orders at once. All requests succeed, and each record and each
 // change is stored once.
 func TestConcurrentIngest(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	const records, senders = 30, 6
 	var all sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRemoveProject(t *testing.T) {
+	t.Parallel()
 	s := demo(t, nil)
 	s.MustIngest(t, "experiments", with(newExperiment(project, "ex_1", 1, "running"), "updated_at", at(20)))
 	servicetest.CheckProjectRemoval(t, s, startOn(t, s.Backing, map[string]string{"REMOVE_DATABASE_URL": ""}), project,

@@ -41,6 +41,7 @@ func region(t testing.TB, s *servicetest.Service, project, at string) object {
 
 // TestRegionSource checks that a caller can tell a project's own region from the default.
 func TestRegionSource(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	put(t, s, "pr_own", "Own", "America/Los_Angeles")
 	put(t, s, "pr_none", "None", nil)
@@ -54,6 +55,7 @@ func TestRegionSource(t *testing.T) {
 }
 
 func TestRegion(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	put(t, s, "pr_berlin", "Berlin", "Europe/Berlin")
 	put(t, s, "pr_none", "None", nil)
@@ -87,6 +89,7 @@ func TestRegion(t *testing.T) {
 
 // TestRegionNow checks that the offset is the current one if the request has no "at".
 func TestRegionNow(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	put(t, s, "pr_1", "One", "Asia/Kathmandu") // its offset has not changed since 1986
 	if diff := cmp.Diff(object{"region": "Asia/Kathmandu", "offsetInMinutes": 345.0}, region(t, s, "pr_1", "")); diff != "" {
@@ -95,6 +98,7 @@ func TestRegionNow(t *testing.T) {
 }
 
 func TestRegionBodies(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	long := strings.Repeat("x", 70_000)
 	for _, tt := range []struct {
@@ -181,6 +185,7 @@ func checkError(t testing.TB, a servicetest.Answer, status int, code string, res
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	put(t, s, "pr_1", "One", "Europe/Berlin")
 	good := `{"projectId":"pr_1"}`
@@ -233,6 +238,7 @@ func TestErrors(t *testing.T) {
 // TestInternalKeys checks that the service accepts several keys, so that an operator can replace one without a gap. If
 // no key is set, the service refuses all requests.
 func TestInternalKeys(t *testing.T) {
+	t.Parallel()
 	b := start(t, nil).Backing
 	ask := func(s *servicetest.Service, keys ...string) int {
 		req, err := http.NewRequest("POST", s.URL+lookUpPath, strings.NewReader(`{"projectId":"pr_1"}`))
@@ -272,6 +278,7 @@ func TestInternalKeys(t *testing.T) {
 }
 
 func TestProject(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	titles := map[string]string{
 		"pr_1": "One", "a/b": "Slash", "ünï": `"quoted" \ and <b>ünï\u2028</b>` + "\u2028\n", "empty": "", strings.Repeat("é", 128): strings.Repeat("long ", 10_000),
@@ -302,6 +309,7 @@ func TestProject(t *testing.T) {
 }
 
 func TestAnonymousRate(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "2"})
 	put(t, s, "pr_1", "One", nil)
 	limited := 0
@@ -327,6 +335,7 @@ func TestAnonymousRate(t *testing.T) {
 }
 
 func TestIngest(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	in := s.Ingest(t, "projects",
 		object{"id": "pr_1", "title": "One", "region": "Europe/Berlin"},

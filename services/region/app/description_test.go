@@ -14,11 +14,13 @@ import (
 )
 
 func TestDescriptionHolds(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	s.CheckDescription(t, routes.Region, s.Keys.Key("pr_demo"))
 }
 
 func TestDescription(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for _, tt := range []struct {
 		path, contentType, cache string
@@ -80,6 +82,7 @@ func TestDescription(t *testing.T) {
 
 // TestFrontDoor checks that the API's address leads to the reference page.
 func TestFrontDoor(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for _, method := range []string{"GET", "HEAD"} {
 		a := s.Do(t, servicetest.Request{Method: method, Path: "/"})
@@ -91,6 +94,7 @@ func TestFrontDoor(t *testing.T) {
 
 // TestReferencePolicy checks that the page may load only from its own host, and no other page may frame it.
 func TestReferencePolicy(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	policy := s.Get(t, "", "/docs").Header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'"} {

@@ -16,6 +16,7 @@ import (
 // TestEachClientOfTheEdgeHasItsRate checks that each client behind the edge has a rate of its own, which the client's
 // own headers cannot change. The service recognises the edge by its key, not by its address.
 func TestEachClientOfTheEdgeHasItsRate(t *testing.T) {
+	t.Parallel()
 	const key = "edge-key-0123456789abcdef"
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "2", "EDGE_KEYS": "an-older-key-0123456," + key})
 	put(t, s, "pr_1", "One", nil)

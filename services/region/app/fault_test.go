@@ -29,6 +29,7 @@ func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 
 // TestChangeIsSeenEverywhere checks that every process sees a change when its copy is too old.
 func TestChangeIsSeenEverywhere(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, store.Schema())
 	environ := map[string]string{"REGION_CACHE_TTL": "50ms"}
 	one, two := startOn(t, b, environ), startOn(t, b, environ)
@@ -46,6 +47,7 @@ func TestChangeIsSeenEverywhere(t *testing.T) {
 // TestPostgresGone checks that cached regions are served for the stale time while Postgres is down. Other requests get
 // 503 with Retry-After. When Postgres is back, everything works again.
 func TestPostgresGone(t *testing.T) {
+	t.Parallel()
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
@@ -87,6 +89,7 @@ func TestPostgresGone(t *testing.T) {
 
 // TestPostgresHangs checks that a hanging Postgres delays cached regions only briefly and rarely.
 func TestPostgresHangs(t *testing.T) {
+	t.Parallel()
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
@@ -116,6 +119,7 @@ func TestPostgresHangs(t *testing.T) {
 
 // TestRedisGone checks that operation 9 does not use Redis, and that a project's title is served without Redis too.
 func TestRedisGone(t *testing.T) {
+	t.Parallel()
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "100000"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")

@@ -16,6 +16,7 @@ import (
 
 // TestProjectsOfAnOwner creates and changes a project with the client for programs that manage projects.
 func TestProjectsOfAnOwner(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ctx := t.Context()
 	p, err := client.NewProjects(s.InternalURL, servicetest.IngestKey, client.ProjectsOptions{})
@@ -62,6 +63,7 @@ func TestProjectsOfAnOwner(t *testing.T) {
 }
 
 func TestOwnerErrors(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for _, tt := range []struct {
 		name, method, path string
@@ -86,6 +88,7 @@ func TestOwnerErrors(t *testing.T) {
 }
 
 func TestProjectsOutOfReach(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"", "region:9090", "ftp://region", "http://region?x=1"} {
 		if _, err := client.NewProjects(address, "k", client.ProjectsOptions{}); err == nil {
 			t.Errorf("the address %q was taken", address)

@@ -15,6 +15,7 @@ import (
 // TestOwnKey checks that the holder of a key learns what it is, whatever its scopes, from Postgres and from the copy in
 // Redis.
 func TestOwnKey(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"RATE_LIMIT": "1000"}
 	s := start(t, environ)
 	other := startOn(t, s.Backing, environ)

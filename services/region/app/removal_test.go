@@ -15,6 +15,7 @@ import (
 
 // TestRemoveProject checks that a removed project has neither title nor region, and its keys are revoked at once.
 func TestRemoveProject(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, store.Schema())
 	b.Keys.Config.CacheTTL = auth.MaxCacheTTL
 	s := startOn(t, b, nil)

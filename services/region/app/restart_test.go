@@ -53,6 +53,7 @@ func (g *gateway) route(t *testing.T, s *servicetest.Service) {
 // gateway learns of the new service during the drain delay. In odd rounds it learns only after the old service has
 // stopped, so requests arrive while the service closes its connections.
 func TestRestartsUnderLoad(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, store.Schema())
 	environ := map[string]string{"DRAIN_DELAY": "50ms"}
 	current := startOn(t, b, environ)

@@ -11,6 +11,7 @@ import (
 // TestReadyLooksAtTheSchema checks that a database without a schema, such as a new one, makes the service unready until
 // it is migrated. No restart is needed.
 func TestReadyLooksAtTheSchema(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	ready := func() servicetest.Answer { return s.DoInternal(t, servicetest.Request{Path: "/readyz"}) }
 	if a := ready(); a.Status != 200 || !strings.Contains(string(a.Body), `"schema":"ok"`) {

@@ -21,6 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
@@ -29,6 +30,7 @@ import (
 )
 
 func TestRotationOverlaps(t *testing.T) {
+	t.Parallel()
 	k, processes := start(t, redistest.Start(t).URL)
 	old, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
 	users, _ := use(t, processes, "p", old)
@@ -61,10 +63,11 @@ func TestRotationOverlaps(t *testing.T) {
 // TestAllStoresOutOfReach checks that a copy is used for at most a second while no store is reachable. Then the answer
 // is 503, never 401.
 func TestAllStoresOutOfReach(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	server := pgtest.Private(t, nil)
 	k := authtest.On(t, server.Database(t, pgkeys.Schema()), redis.URL)
-	a := k.Authenticator(authn.Options{})
+	a := k.Authenticator(authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Second}})
 	key, never := k.Key("p"), k.Key("p")
 	if err := verify(a, "p", key); err != nil {
 		t.Fatal(err)
@@ -95,6 +98,7 @@ func TestAllStoresOutOfReach(t *testing.T) {
 }
 
 func TestForeignKeys(t *testing.T) {
+	t.Parallel()
 	k := authtest.New(t, redistest.Start(t).URL)
 	off := k.Authenticator(authn.Options{})
 	k.Config.ForeignKeys = true
@@ -113,6 +117,7 @@ func TestForeignKeys(t *testing.T) {
 }
 
 func TestLastUseIsWritten(t *testing.T) {
+	t.Parallel()
 	k := authtest.New(t, config.Secret{})
 	a, err := authn.Open(t.Context(), k.Config, authn.Options{})
 	if err != nil {
@@ -139,6 +144,7 @@ func TestLastUseIsWritten(t *testing.T) {
 // TestTelemetryHoldsNoKey checks the values of the metrics, and that no log, span, metric or Redis entry contains a
 // key.
 func TestTelemetryHoldsNoKey(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
 	k.Config.RateLimit = 1
@@ -249,6 +255,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 }
 
 func TestOpenWhileAllIsDown(t *testing.T) {
+	t.Parallel()
 	var cfg auth.Config
 	err := config.Load(&cfg, map[string]string{
 		"AUTH_DATABASE_URL": "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
@@ -274,6 +281,7 @@ func TestOpenWhileAllIsDown(t *testing.T) {
 }
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	k := authtest.New(t, config.Secret{})
 	owner, err := pgx.Connect(t.Context(), k.Config.MigrateURL.Reveal())
 	if err != nil {

@@ -51,6 +51,7 @@ func clusterFaults() []clusterFault {
 // TestRedisClusterFault kills a master of a cluster of six while keys are used and revoked. Callers see only a short
 // delay.
 func TestRedisClusterFault(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	s := startKeyLoad(t, cluster.URL)
 	f := clusterFaults()[0]

@@ -91,6 +91,7 @@ func revokeInUse(t *testing.T, k *authtest.Keys, processes []*authn.Authenticato
 }
 
 func TestRevocation(t *testing.T) {
+	t.Parallel()
 	const ttl = 3 * time.Second
 	nothing := func() {}
 	for _, tt := range []struct {
@@ -163,6 +164,7 @@ func start(t *testing.T, url config.Secret) (*authtest.Keys, []*authn.Authentica
 // TestRedisCluster checks revocations with a cluster of one node. It needs the same commands as a larger cluster: keys
 // in slots, and scripts of one key.
 func TestRedisCluster(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t, "--cluster-enabled", "yes")
 	if err := redis.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {
 		t.Fatal(err)

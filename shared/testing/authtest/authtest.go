@@ -17,6 +17,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
+// patient is for a busy machine, on which Postgres may take seconds to open a connection.
+var patient = pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}
+
 // Keys is a migrated key database and an Admin of it.
 type Keys struct {
 	*authn.Admin
@@ -50,8 +53,6 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	if err := config.Load(&k.Config, environ); err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
-	// On a busy machine, Postgres may take seconds to open a connection.
-	patient := pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}
 	admin, err := authn.OpenAdmin(t.Context(), k.Config, authn.Options{Pool: patient})
 	if err != nil {
 		t.Fatalf("authtest: %v", err)
@@ -85,9 +86,13 @@ func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
 	return key.Reveal(), r
 }
 
-// Authenticator opens an Authenticator that verifies these keys, by Config, and closes it when t ends.
+// Authenticator opens an Authenticator that verifies these keys, by Config, and closes it when t ends. A look-up waits up to
+// a minute for a connection, unless o says otherwise.
 func (k *Keys) Authenticator(o authn.Options) *authn.Authenticator {
 	k.t.Helper()
+	if o.Pool.AcquireTimeout == 0 {
+		o.Pool.AcquireTimeout, o.Pool.ConnectTimeout = patient.AcquireTimeout, patient.ConnectTimeout
+	}
 	ring, err := authn.Open(k.t.Context(), k.Config, o)
 	if err != nil {
 		k.t.Fatalf("authtest: %v", err)

@@ -79,7 +79,7 @@ func (r Report) String() string {
 // loopback is the address of all servers of tests. No answer may contain it.
 const loopback = "127.0.0.1"
 
-// Start requests each path once, which must succeed, and then all of them until [Load.Stop].
+// Start requests each path until the answer is 200, and then all of them until [Load.Stop].
 func Start(t testing.TB, url string, o LoadOptions) *Load {
 	t.Helper()
 	if o.Method == "" {
@@ -101,11 +101,14 @@ func Start(t testing.TB, url string, o LoadOptions) *Load {
 		report: Report{Statuses: map[int]int{}}, last: time.Now(),
 	}
 	for _, path := range o.Paths {
-		status, _, body, err := l.get(t.Context(), path)
-		if err != nil || status != http.StatusOK {
-			t.Fatalf("faulttest: before the fault, %s: %d, %v", path, status, err)
-		}
-		l.want[path] = body
+		eventually.Succeeds(t, path+" is answered before the fault", func() error {
+			status, _, body, err := l.get(t.Context(), path)
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("%d: %.200q", status, body)
+			}
+			l.want[path] = body
+			return err
+		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel

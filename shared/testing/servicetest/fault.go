@@ -27,6 +27,22 @@ func (r Reads) get(t testing.TB, path string) Answer {
 	return r.Service.Get(t, r.Key, "/projects/"+r.Project+path)
 }
 
+// ShortTimeouts configure a service whose database a test breaks, so that the test is short. On a busy machine such a
+// service may answer 503 without a fault.
+var ShortTimeouts = map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s", "INGEST_RETRY_TIME": "300ms"}
+
+// AwaitIngest sends records until they are stored. It is for services with [ShortTimeouts].
+func (s *Service) AwaitIngest(t testing.TB, resource string, lines ...any) {
+	t.Helper()
+	eventually.True(t, "records are stored", func() bool {
+		a := s.ingest(t, resource, lines...)
+		if a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+			t.Fatalf("ingest %s: %d %s", resource, a.Status, a.Body)
+		}
+		return a.Status == http.StatusOK
+	})
+}
+
 // NewBreakable is like [NewBacking], but the service's database is on a server of its own that a test may kill.
 func NewBreakable(t testing.TB, schema pgmigrate.Schema) (*Backing, *pgtest.Instance) {
 	t.Helper()
@@ -34,6 +50,35 @@ func NewBreakable(t testing.TB, schema pgmigrate.Schema) (*Backing, *pgtest.Inst
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})
 	redis := redistest.Start(t)
 	return &Backing{DB: server.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}, server
+}
+
+// BreakRows replaces a table by a view of it: Postgres fails when a statement reads column in a row that meets condition.
+func (s *Service) BreakRows(t testing.TB, table, column, condition string) {
+	t.Helper()
+	s.Exec(t, strings.NewReplacer("{table}", table, "{column}", column, "{condition}", strings.ReplaceAll(condition, "'", "''")).Replace(`
+		DO $do$ DECLARE columns text; BEGIN
+			SELECT string_agg(CASE column_name
+				WHEN '{column}' THEN 'CASE WHEN {condition} THEN CASE 1 / (0 * length({column}::text)) WHEN 1 THEN {column} END ELSE {column} END AS {column}'
+				ELSE quote_ident(column_name) END, ', ' ORDER BY ordinal_position)
+			INTO columns FROM information_schema.columns WHERE table_schema = 'public' AND table_name = '{table}';
+			ALTER TABLE {table} RENAME TO whole_{table};
+			EXECUTE 'CREATE VIEW {table} AS SELECT ' || columns || ' FROM whole_{table}';
+			GRANT SELECT ON {table} TO PUBLIC;
+		END $do$`))
+}
+
+// CheckBrokenOff checks that a client sees that an answer to a path is incomplete, with every format and encoding. The
+// answer must fail after its first byte.
+func (s *Service) CheckBrokenOff(t *testing.T, key, path string, formats ...string) {
+	t.Helper()
+	for _, accept := range formats {
+		for _, encoding := range []string{"identity", "gzip"} {
+			a := s.Do(t, Request{Path: path, Key: key, Headers: map[string]string{"Accept": accept, "Accept-Encoding": encoding}})
+			if a.Status != http.StatusOK || a.Err == nil {
+				t.Errorf("%s, %s, %s: %d with %d bytes, %v: a broken answer looks complete", path, accept, encoding, a.Status, len(a.Body), a.Err)
+			}
+		}
+	}
 }
 
 // CheckPostgresFaults kills and pauses the service's Postgres and starts it again. During the fault every read is 503
@@ -89,7 +134,7 @@ func CheckPostgresFaults(t *testing.T, server *pgtest.Instance, r Reads, resourc
 			return true
 		})
 		t.Logf("%s: back after %v", fault.name, took)
-		r.Service.MustIngest(t, resource, line)
+		r.Service.AwaitIngest(t, resource, line)
 	}
 }
 

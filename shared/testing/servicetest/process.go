@@ -13,14 +13,38 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// Process is a service in a separate process, built without the race detector. It is for tests that measure memory or
-// kill the service.
+// Process is a service in a separate process. It is for tests that measure memory or kill the service.
 type Process struct {
 	Service
 	cmd  *exec.Cmd
 	dead chan struct{}
+}
+
+// asService is the variable of the environment that makes a test binary run its service.
+const asService = "LECTERN_TEST_SERVICE"
+
+// Main is [pgtest.Main] for a package whose tests run its service as a process: in such a process of [StartProcess], the
+// test binary runs commands instead of tests.
+func Main(m *testing.M, commands ...service.Command) {
+	if os.Getenv(asService) != "" {
+		os.Exit(service.Main("service", os.Args[1:], os.Stderr, commands...))
+	}
+	pgtest.Main(m)
+}
+
+// Self is the test binary, for [StartProcess]. It needs a TestMain that calls [Main].
+func Self(t testing.TB) string {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
 }
 
 // Build compiles the command in the folder pkg of the module that the test is in, and returns its path.
@@ -47,7 +71,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), asService + "=1"}
 	for _, from := range []map[string]string{b.Environ(), environ} {
 		for name, value := range from {
 			cmd.Env = append(cmd.Env, name+"="+value) // the last value of a name is used

@@ -270,6 +270,17 @@ type Ingested struct {
 // Ingest sends lines to /internal/<resource>. It sends strings unchanged and other values as JSON.
 func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
 	t.Helper()
+	a := s.ingest(t, resource, lines...)
+	if a.Status != http.StatusOK {
+		t.Fatalf("ingest %s: %d %s", resource, a.Status, a.Body)
+	}
+	var in Ingested
+	a.JSON(t, &in)
+	return in
+}
+
+func (s *Service) ingest(t testing.TB, resource string, lines ...any) Answer {
+	t.Helper()
 	var body strings.Builder
 	for _, line := range lines {
 		switch l := line.(type) {
@@ -284,16 +295,10 @@ func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
 		}
 		body.WriteByte('\n')
 	}
-	a := s.DoInternal(t, Request{
+	return s.DoInternal(t, Request{
 		Method: http.MethodPost, Path: "/internal/" + resource, Key: IngestKey,
 		Headers: map[string]string{"Content-Type": "application/x-ndjson"}, Body: strings.NewReader(body.String()),
 	})
-	if a.Status != http.StatusOK {
-		t.Fatalf("ingest %s: %d %s", resource, a.Status, a.Body)
-	}
-	var in Ingested
-	a.JSON(t, &in)
-	return in
 }
 
 // MustIngest sends records, and fails t if one of them is rejected.

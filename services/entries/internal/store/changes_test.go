@@ -13,6 +13,7 @@ import (
 // TestFeedReadsItsPageAlone checks that a chunk of the feed reads only the rows that it returns, even if many changes
 // follow. So does the search for a page's end.
 func TestFeedReadsItsPageAlone(t *testing.T) {
+	t.Parallel()
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
 	}

@@ -157,7 +157,10 @@ func beginTx(ctx context.Context, w *Writer, project string, entries []entry.Ent
 
 // TestFeedModel runs random histories of writers, transactions that commit late or roll back, removals, processes
 // that are killed, and readers. At the end each reader's copy equals the tables.
-func TestFeedModel(t *testing.T) { checkHistories(t, 30) }
+func TestFeedModel(t *testing.T) {
+	t.Parallel()
+	checkHistories(t, 30)
+}
 
 // TestLongFeedModel runs more histories than TestFeedModel.
 func TestLongFeedModel(t *testing.T) {

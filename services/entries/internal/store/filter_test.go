@@ -18,6 +18,7 @@ import (
 // TestIDFiltersUseTheirIndexes checks that lists by contact or embeddable in the default order use an index. No
 // statement sorts, or reads a row outside its page, so page 1,000 costs as much as page 1.
 func TestIDFiltersUseTheirIndexes(t *testing.T) {
+	t.Parallel()
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
 	}

@@ -78,11 +78,15 @@ func statements(t *testing.T) map[string]string {
 	return all
 }
 
-func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
+func TestGoldenStatements(t *testing.T) {
+	t.Parallel()
+	pgtest.CheckGolden(t, statements(t))
+}
 
 // TestEveryStatementIsOfOneProject checks that every statement restricts each of its tables to one project, and reaches
 // it by an index that leads with the project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
+	t.Parallel()
 	all := statements(t)
 	if len(all) < 20 {
 		t.Errorf("only %d statements were found", len(all))
@@ -95,6 +99,7 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 
 // TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
+	t.Parallel()
 	pgtest.NeedCitus(t)
 	all := statements(t)
 	for name, sql := range map[string]string{"putEntry": putEntry, "putEvent": putEvent} {
