@@ -43,14 +43,8 @@ lint: ## lint every module, the chart, the prose and its links
 	@GOWORK=off go -C tools/doclinks run . ../..
 	@scripts/lint-chart
 
-# k8s first: other modules use the files that it generates.
-generate: ## bring generated files and tables up to date
-	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
-	@go run ./shared/config/configdoc docs/reference/settings.md
-	@GOWORK=off go -C tools/errorpage run . ../..
-	@GOWORK=off go -C charts run ./generate -root ..
-	@scripts/generate-typescript
-	@scripts/build-console
+generate: ## bring generated files and tables up to date (PART=openapi for one; a wrong one lists them)
+	@scripts/generate $(PART)
 
 bench: ## compare the services with their limits (NAME=list_10 for some, OLD=FOLDER for another checkout beside, GROW=100, PEERS=1)
 	@scripts/setup postgres redis wrk

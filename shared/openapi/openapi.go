@@ -13,8 +13,6 @@ import (
 	"strings"
 )
 
-//go:generate go test -run TestJSONSaysTheSame -update .
-
 //go:embed lectern.yaml lectern.json openapi-internal.yaml reference/index.html reference/errors.html reference/start.js reference/scalar-*.js.gz
 var files embed.FS
 
