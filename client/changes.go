@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -122,9 +123,11 @@ func (q ChangeQuery) values() url.Values {
 		}
 		v.Set("types", strings.Join(names, ","))
 	}
-	setString(v, "after", q.After)
+	if q.After != "" {
+		v.Set("after", q.After)
+	}
 	if q.Wait > 0 {
-		setInt(v, "wait", int((q.Wait+time.Second-1)/time.Second))
+		v.Set("wait", strconv.Itoa(int((q.Wait+time.Second-1)/time.Second)))
 	}
 	return v
 }

@@ -159,6 +159,72 @@ func propertiesOf(of reflect.Type, to map[string]property) {
 	}
 }
 
+// TestQueriesEqualTheDescription checks that each query can set exactly the parameters that the published description has for
+// its operation. Paging sets limit and cursor.
+func TestQueriesEqualTheDescription(t *testing.T) {
+	type parameter struct {
+		Ref  string `json:"$ref"`
+		Name string
+	}
+	var description struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []parameter }
+		}
+		Components struct{ Parameters map[string]parameter }
+	}
+	readDescription(t, &description)
+	for template, query := range map[string]interface{ List(string) List }{
+		"/projects/{projectId}/entries":            filled[EntryQuery](),
+		"/projects/{projectId}/entries-page-views": filled[PageViewQuery](),
+		"/projects/{projectId}/embeddables":        filled[EmbeddableQuery](),
+		"/projects/{projectId}/experiments":        filled[ExperimentQuery](),
+		"/projects/{projectId}/entries-counts":     filled[CountQuery](),
+		"/projects/{projectId}/entries-funnel":     filled[FunnelQuery](),
+		"/projects/{projectId}/entries-answers":    filled[AnswerQuery](),
+	} {
+		want := map[string]bool{}
+		for _, p := range description.Paths[template].Get.Parameters {
+			if shared, ok := description.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]; ok {
+				p = shared
+			}
+			want[p.Name] = true
+		}
+		delete(want, "limit")
+		delete(want, "cursor")
+		got := map[string]bool{}
+		for name := range query.List("pr_1").values {
+			got[name] = true
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%T sets %v; the description has %v", query, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+	}
+}
+
+// filled returns a query with all fields set.
+func filled[Query any]() Query {
+	var q Query
+	fill(reflect.ValueOf(&q).Elem())
+	return q
+}
+
+func fill(query reflect.Value) {
+	for _, value := range query.Fields() {
+		switch {
+		case value.Type() == reflect.TypeFor[time.Time]():
+			value.Set(reflect.ValueOf(time.Unix(1, 0)))
+		case value.Kind() == reflect.Struct:
+			fill(value)
+		case value.Kind() == reflect.Pointer:
+			value.Set(reflect.New(value.Type().Elem()))
+		case value.Kind() == reflect.String:
+			value.SetString("x")
+		case value.Kind() == reflect.Bool:
+			value.SetBool(true)
+		}
+	}
+}
+
 // readDescription reads the published description as JSON, because this module has no YAML decoder.
 func readDescription(t *testing.T, to any) {
 	t.Helper()

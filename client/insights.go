@@ -4,65 +4,50 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"strconv"
 	"time"
 )
 
 // InsightFilter selects the entries of an insight.
 type InsightFilter struct {
 	// EmbeddableID selects entries of one embeddable; empty is any. A funnel and answers need one.
-	EmbeddableID string
+	EmbeddableID string `query:"embeddable_id"`
 	// CreatedAfter and CreatedBefore bound created_at, and the next two updated_at, all exclusively; zero is no bound.
-	CreatedAfter, CreatedBefore time.Time
-	UpdatedAfter, UpdatedBefore time.Time
+	CreatedAfter  time.Time `query:"created_after"`
+	CreatedBefore time.Time `query:"created_before"`
+	UpdatedAfter  time.Time `query:"updated_after"`
+	UpdatedBefore time.Time `query:"updated_before"`
 	// Version selects entries with a page view of this version; nil is any.
-	Version *int64
-}
-
-func (f InsightFilter) values() url.Values {
-	v := url.Values{}
-	setString(v, "embeddable_id", f.EmbeddableID)
-	setTime(v, "created_after", f.CreatedAfter)
-	setTime(v, "created_before", f.CreatedBefore)
-	setTime(v, "updated_after", f.UpdatedAfter)
-	setTime(v, "updated_before", f.UpdatedBefore)
-	if f.Version != nil {
-		setString(v, "version", strconv.FormatInt(*f.Version, 10))
-	}
-	return v
+	Version *int64 `query:"version"`
 }
 
 // CountQuery asks how many entries were created in each interval.
 type CountQuery struct {
 	InsightFilter
+
 	// Interval is day, week, month or all. Empty is day.
-	Interval string
+	Interval string `query:"interval"`
 	// By splits the rows: none, embeddable or version. Empty is none.
-	By string
+	By string `query:"by"`
 	// Timezone is the IANA name of the time zone in which days begin. Empty is UTC.
-	Timezone string
+	Timezone string `query:"timezone"`
 }
 
 // List returns the counts of projectID's entries, for [Client.JSON].
 func (q CountQuery) List(projectID string) List {
-	v := q.values()
-	setString(v, "interval", q.Interval)
-	setString(v, "by", q.By)
-	setString(v, "timezone", q.Timezone)
-	return List{path("projects", projectID, "entries-counts"), v}
+	return List{path("projects", projectID, "entries-counts"), valuesOf(q)}
 }
 
 // FunnelQuery asks how far the entries of an embeddable came.
 type FunnelQuery struct {
 	InsightFilter
+
 	// ByVersion asks for a funnel of each version.
 	ByVersion bool
 }
 
 // List returns the funnels of projectID, for [Client.JSON].
 func (q FunnelQuery) List(projectID string) List {
-	v := q.values()
+	v := valuesOf(q)
 	if q.ByVersion {
 		v.Set("by", "version")
 	}
@@ -72,15 +57,14 @@ func (q FunnelQuery) List(projectID string) List {
 // AnswerQuery asks for the keys of entry_data, or for the values of one key.
 type AnswerQuery struct {
 	InsightFilter
+
 	// Key is a top-level key of entry_data. [Client.AnswerKeys] ignores it.
-	Key string
+	Key string `query:"key"`
 }
 
 // List returns the keys or values of projectID, for [Client.JSON]. Its body is one object.
 func (q AnswerQuery) List(projectID string) List {
-	v := q.values()
-	setString(v, "key", q.Key)
-	return List{path("projects", projectID, "entries-answers"), v}
+	return List{path("projects", projectID, "entries-answers"), valuesOf(q)}
 }
 
 // EntryCount has the entries that were created in an interval. From and To are nil for entries whose clocks are outside of

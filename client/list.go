@@ -23,34 +23,42 @@ type List struct {
 	values url.Values
 }
 
+// String returns the path of the list with its filters, as [ListAt] takes it. Equal lists have equal texts.
+func (l List) String() string {
+	if len(l.values) == 0 {
+		return l.path
+	}
+	return l.path + "?" + l.values.Encode()
+}
+
 // List returns the list of projectID's entries that q selects.
 func (q EntryQuery) List(projectID string) List {
-	return List{path("projects", projectID, "entries"), q.values()}
+	return List{path("projects", projectID, "entries"), valuesOf(q)}
 }
 
 // List returns the list of the entry's events that q selects.
 func (q EventQuery) List(projectID, entryID string) List {
-	return List{path("projects", projectID, "entries", entryID, "events"), q.values()}
+	return List{path("projects", projectID, "entries", entryID, "events"), valuesOf(q)}
 }
 
 // List returns the list of page views that q selects.
 func (q PageViewQuery) List(projectID string) List {
-	return List{path("projects", projectID, "entries-page-views"), q.values()}
+	return List{path("projects", projectID, "entries-page-views"), valuesOf(q)}
 }
 
 // List returns the list of projectID's embeddables.
 func (q EmbeddableQuery) List(projectID string) List {
-	return List{path("projects", projectID, "embeddables"), url.Values{}}
+	return List{path("projects", projectID, "embeddables"), valuesOf(q)}
 }
 
 // List returns the list of the embeddable's versions that q selects.
 func (q VersionQuery) List(projectID, embeddableID string) List {
-	return List{path("projects", projectID, "embeddables", embeddableID, "versions"), q.values()}
+	return List{path("projects", projectID, "embeddables", embeddableID, "versions"), valuesOf(q)}
 }
 
 // List returns the list of projectID's experiments that q selects.
 func (q ExperimentQuery) List(projectID string) List {
-	return List{path("projects", projectID, "experiments"), q.values()}
+	return List{path("projects", projectID, "experiments"), valuesOf(q)}
 }
 
 // RawPage is one page of a list as the bytes of the answer.
@@ -75,7 +83,7 @@ func (l List) page(cursor string, limit int) url.Values {
 	values := url.Values{}
 	maps.Copy(values, l.values)
 	if limit > 0 {
-		setInt(values, "limit", limit)
+		values.Set("limit", strconv.Itoa(limit))
 	}
 	if cursor != "" {
 		values.Del("after")

@@ -1,8 +1,9 @@
 package client
 
 import (
+	"fmt"
 	"net/url"
-	"strconv"
+	"reflect"
 	"time"
 )
 
@@ -49,69 +50,48 @@ func (p Paging) size(got int) int {
 	return size
 }
 
+// The tag query of a field names the parameter of the API that the field sets. A test compares the parameters of each query with
+// the published description.
+
 // EntryQuery selects entries.
 type EntryQuery struct {
 	Paging
-	Sort      Sort
-	Direction Direction
-	// CreatedAfter and CreatedBefore bound created_at, both exclusively; zero is no bound.
-	CreatedAfter, CreatedBefore time.Time
-	// UpdatedAfter and UpdatedBefore bound updated_at, both exclusively; zero is no bound.
-	UpdatedAfter, UpdatedBefore time.Time
-	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
-	EmbeddableID, ContactID, GroupID string
-}
 
-func (q EntryQuery) values() url.Values {
-	v := url.Values{}
-	setString(v, "sort", string(q.Sort))
-	setString(v, "direction", string(q.Direction))
-	setTime(v, "created_after", q.CreatedAfter)
-	setTime(v, "created_before", q.CreatedBefore)
-	setTime(v, "updated_after", q.UpdatedAfter)
-	setTime(v, "updated_before", q.UpdatedBefore)
-	setString(v, "embeddable_id", q.EmbeddableID)
-	setString(v, "contact_id", q.ContactID)
-	setString(v, "group_id", q.GroupID)
-	return v
+	Sort      Sort      `query:"sort"`
+	Direction Direction `query:"direction"`
+	// CreatedAfter and CreatedBefore bound created_at, both exclusively; zero is no bound.
+	CreatedAfter  time.Time `query:"created_after"`
+	CreatedBefore time.Time `query:"created_before"`
+	// UpdatedAfter and UpdatedBefore bound updated_at, both exclusively; zero is no bound.
+	UpdatedAfter  time.Time `query:"updated_after"`
+	UpdatedBefore time.Time `query:"updated_before"`
+	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
+	EmbeddableID string `query:"embeddable_id"`
+	ContactID    string `query:"contact_id"`
+	GroupID      string `query:"group_id"`
 }
 
 // EventQuery selects events of one entry.
 type EventQuery struct {
 	Paging
-	Direction Direction
-}
 
-func (q EventQuery) values() url.Values {
-	v := url.Values{}
-	setString(v, "direction", string(q.Direction))
-	return v
+	Direction Direction `query:"direction"`
 }
 
 // PageViewQuery selects entries for a list of page views.
 type PageViewQuery struct {
 	Paging
-	Direction Direction
-	// UpdatedAfter and UpdatedBefore bound the entry's updated_at, both exclusively; zero is no bound.
-	UpdatedAfter, UpdatedBefore time.Time
-	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
-	EmbeddableID, ContactID, GroupID string
-	// IncludeURLs asks for the URL of each page view.
-	IncludeURLs bool
-}
 
-func (q PageViewQuery) values() url.Values {
-	v := url.Values{}
-	setString(v, "direction", string(q.Direction))
-	setTime(v, "updated_after", q.UpdatedAfter)
-	setTime(v, "updated_before", q.UpdatedBefore)
-	setString(v, "embeddable_id", q.EmbeddableID)
-	setString(v, "contact_id", q.ContactID)
-	setString(v, "group_id", q.GroupID)
-	if q.IncludeURLs {
-		v.Set("include_urls", "true")
-	}
-	return v
+	Direction Direction `query:"direction"`
+	// UpdatedAfter and UpdatedBefore bound the entry's updated_at, both exclusively; zero is no bound.
+	UpdatedAfter  time.Time `query:"updated_after"`
+	UpdatedBefore time.Time `query:"updated_before"`
+	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
+	EmbeddableID string `query:"embeddable_id"`
+	ContactID    string `query:"contact_id"`
+	GroupID      string `query:"group_id"`
+	// IncludeURLs asks for the URL of each page view.
+	IncludeURLs bool `query:"include_urls"`
 }
 
 // EmbeddableQuery controls the iteration over embeddables, which are always ordered by id.
@@ -122,38 +102,47 @@ type EmbeddableQuery struct {
 // VersionQuery selects versions of one embeddable.
 type VersionQuery struct {
 	Paging
-	Direction Direction
-}
 
-func (q VersionQuery) values() url.Values {
-	v := url.Values{}
-	setString(v, "direction", string(q.Direction))
-	return v
+	Direction Direction `query:"direction"`
 }
 
 // ExperimentQuery selects experiments, which are always ordered by creation time, the newest first.
 type ExperimentQuery struct {
 	Paging
+
 	// Status selects experiments with this status; the zero value selects all.
-	Status ExperimentStatus
+	Status ExperimentStatus `query:"status"`
 }
 
-func (q ExperimentQuery) values() url.Values {
+// valuesOf returns the parameters that a query sets: those of its fields that are not zero.
+func valuesOf(query any) url.Values {
 	v := url.Values{}
-	setString(v, "status", string(q.Status))
+	addValues(v, reflect.ValueOf(query))
 	return v
 }
 
-func setString(v url.Values, name, value string) {
-	if value != "" {
-		v.Set(name, value)
+func addValues(v url.Values, query reflect.Value) {
+	for field, value := range query.Fields() {
+		name := field.Tag.Get("query")
+		switch {
+		case field.Anonymous:
+			addValues(v, value)
+		case name != "" && !value.IsZero():
+			if text := textOf(reflect.Indirect(value).Interface()); text != "" {
+				v.Set(name, text)
+			}
+		}
 	}
 }
 
-func setTime(v url.Values, name string, t time.Time) {
-	if !t.IsZero() {
-		v.Set(name, t.UTC().Format(time.RFC3339Nano))
+// textOf returns a value as the API reads it, or "" for no time.
+func textOf(value any) string {
+	at, ok := value.(time.Time)
+	switch {
+	case !ok:
+		return fmt.Sprint(value)
+	case at.IsZero(): // in any location
+		return ""
 	}
+	return at.UTC().Format(time.RFC3339Nano)
 }
-
-func setInt(v url.Values, name string, n int) { v.Set(name, strconv.Itoa(n)) }

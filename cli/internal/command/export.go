@@ -93,16 +93,11 @@ Examples:
 
 // Run exports.
 func (e *exportEntries) Run(s *Session, c *commands) error {
-	q := export.Query{
-		Kind: export.Entries, Sort: e.Sort, Direction: string(e.direction()),
-		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(),
-		EmbeddableID: e.EmbeddableID, ContactID: e.ContactID, GroupID: e.GroupID,
-	}
 	set, err := e.set()
 	if err != nil {
 		return err
 	}
-	return runExportBy(s, c, e.apiFlags, e.client, e.exportFlags, export.Options{Query: q, Columns: set}, e.query().List(e.Project), "entries")
+	return runExportBy(s, c, e.apiFlags, e.client, e.exportFlags, export.Options{Query: export.Query{Kind: export.Entries}, Columns: set}, e.query().List(e.Project), "entries")
 }
 
 type exportEvents struct {
@@ -145,11 +140,7 @@ Examples:
 
 // Run exports.
 func (e *exportPageViews) Run(s *Session, c *commands) error {
-	q := export.Query{
-		Kind: export.PageViews, Direction: string(e.direction()),
-		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(), IncludeURLs: e.IncludeURLs,
-		EmbeddableID: e.EmbeddableID, ContactID: e.ContactID, GroupID: e.GroupID,
-	}
+	q := export.Query{Kind: export.PageViews, IncludeURLs: e.IncludeURLs}
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
@@ -184,7 +175,7 @@ func (f exportFlags) format(s *Session, o export.Options, what string) (export.F
 
 // runExportBy exports what the client that open returns reads. o has the query and the columns.
 func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
-	o.Query.URL, o.Query.ProjectID, o.Query.Limit, o.Query.Safe = api.URL, api.Project, f.Limit, f.Safe
+	o.Query.URL, o.Query.List, o.Query.Limit, o.Query.Safe = api.URL, list.String(), f.Limit, f.Safe
 	var err error
 	if o.Query.Format, err = f.format(s, o, what); err != nil {
 		return err

@@ -46,7 +46,7 @@ Examples:
 // Run exports.
 func (e *exportVersions) Run(s *Session, c *commands) error {
 	direction := filterFlags{Direction: e.Direction}.direction()
-	q := export.Query{Kind: export.Versions, EmbeddableID: e.EmbeddableID, Direction: string(direction)}
+	q := export.Query{Kind: export.Versions}
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, client.VersionQuery{Direction: direction}.List(e.Project, e.EmbeddableID), "versions")
 }
 
@@ -68,6 +68,6 @@ Examples:
 
 // Run exports.
 func (e *exportExperiments) Run(s *Session, c *commands) error {
-	q := export.Query{Kind: export.Experiments, Status: e.Status}
+	q := export.Query{Kind: export.Experiments}
 	return runExportBy(s, c, e.apiFlags, e.keylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
 }

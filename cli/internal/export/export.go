@@ -21,24 +21,17 @@ import (
 
 // Query identifies the list to export. Run continues a part only if all fields are the same.
 type Query struct {
-	URL       string `json:"url"`
-	ProjectID string `json:"project_id"`
-	Kind      Kind   `json:"kind"`
-	Format    Format `json:"format"`
+	URL string `json:"url"`
+	// List is the path of the list with its filters and its order.
+	List   string `json:"list"`
+	Kind   Kind   `json:"kind"`
+	Format Format `json:"format"`
 	// Safe makes a CSV file safe for spreadsheets: see safeCell.
-	Safe          bool   `json:"safe,omitempty"`
-	Sort          string `json:"sort,omitempty"`
-	Direction     string `json:"direction,omitempty"`
-	UpdatedAfter  string `json:"updated_after,omitempty"`
-	UpdatedBefore string `json:"updated_before,omitempty"`
-	IncludeURLs   bool   `json:"include_urls,omitempty"`
+	Safe bool `json:"safe,omitempty"`
+	// IncludeURLs reports that page views have URLs.
+	IncludeURLs bool `json:"include_urls,omitempty"`
 	// Limit is how many records are exported at most; 0 is all.
 	Limit int `json:"limit,omitempty"`
-	// EmbeddableID selects versions or entries, Status experiments.
-	EmbeddableID string `json:"embeddable_id,omitempty"`
-	ContactID    string `json:"contact_id,omitempty"`
-	GroupID      string `json:"group_id,omitempty"`
-	Status       string `json:"status,omitempty"`
 }
 
 // Options configure an export.

@@ -69,7 +69,7 @@ func (b *breaking) Read(p []byte) (int, error) {
 }
 
 func query(kind Kind, format Format) Query {
-	return Query{URL: "http://h", ProjectID: "p", Kind: kind, Format: format}
+	return Query{URL: "http://h", List: "/projects/p/entries", Kind: kind, Format: format}
 }
 
 func TestBrokenTransferIsForgotten(t *testing.T) {
@@ -115,10 +115,10 @@ func TestPartOfAnotherQueryIsRefused(t *testing.T) {
 	if _, err := Run(t.Context(), o); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
-	o.Query.Direction, o.Fetch = "ASC", (&server{total: 57}).fetch
+	o.Query.List, o.Fetch = "/projects/p/entries?direction=ASC", (&server{total: 57}).fetch
 	_, err := Run(t.Context(), o)
-	if err == nil || !strings.Contains(err.Error(), `its direction is "", not "ASC"`) {
-		t.Fatalf("got %v, want one that names the direction", err)
+	if err == nil || !strings.Contains(err.Error(), `its list is "/projects/p/entries", not "/projects/p/entries?direction=ASC"`) {
+		t.Fatalf("got %v, want one that names both lists", err)
 	}
 	o.Restart = true
 	if result, err := Run(t.Context(), o); err != nil || result.Resumed {
