@@ -69,6 +69,8 @@ type EntryQuery struct {
 	EmbeddableID string `query:"embeddable_id"`
 	ContactID    string `query:"contact_id"`
 	GroupID      string `query:"group_id"`
+	// Completed selects entries with a page view of their last page, or those without; nil is any.
+	Completed *bool `query:"completed"`
 }
 
 // EventQuery selects events of one entry.
@@ -90,6 +92,8 @@ type PageViewQuery struct {
 	EmbeddableID string `query:"embeddable_id"`
 	ContactID    string `query:"contact_id"`
 	GroupID      string `query:"group_id"`
+	// Completed selects entries with a page view of their last page, or those without; nil is any.
+	Completed *bool `query:"completed"`
 	// IncludeURLs asks for the URL of each page view.
 	IncludeURLs bool `query:"include_urls"`
 }

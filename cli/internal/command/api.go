@@ -108,6 +108,16 @@ type filterFlags struct {
 	EmbeddableID  string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
 	ContactID     string `name:"contact-id" help:"Only entries of this contact." placeholder:"ID"`
 	GroupID       string `name:"group-id" help:"Only entries of this group." placeholder:"ID"`
+	Completed     string `enum:"true,false," default:"" help:"Only entries with a page view of their last page (true), or only the others (false)." placeholder:"true|false"`
+}
+
+// completed returns the value of the flag, or nil if it was not given.
+func (f filterFlags) completed() *bool {
+	if f.Completed == "" {
+		return nil
+	}
+	is := f.Completed == "true"
+	return &is
 }
 
 func (f filterFlags) direction() client.Direction {
@@ -135,7 +145,7 @@ func (f entryFilterFlags) query() client.EntryQuery {
 		Sort: client.Sort(f.Sort), Direction: f.direction(),
 		CreatedAfter: f.CreatedAfter.Time, CreatedBefore: f.CreatedBefore.Time,
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
-		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
 	}
 }
 
@@ -147,7 +157,7 @@ type pageViewFilterFlags struct {
 func (f pageViewFilterFlags) query() client.PageViewQuery {
 	return client.PageViewQuery{
 		Direction: f.direction(), UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
-		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
 		IncludeURLs: f.IncludeURLs,
 	}
 }

@@ -2046,6 +2046,11 @@ export interface components {
          */
         ofGroup: string;
         /**
+         * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+         *     `total_pages` in the page view.
+         */
+        completed: boolean;
+        /**
          * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
          * @example 2022-01-01T00:00:00Z
          */
@@ -2231,6 +2236,11 @@ export interface operations {
                  * @example gr_1
                  */
                 group_id?: components["parameters"]["ofGroup"];
+                /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view.
+                 */
+                completed?: components["parameters"]["completed"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
@@ -2458,6 +2468,11 @@ export interface operations {
                  * @example gr_1
                  */
                 group_id?: components["parameters"]["ofGroup"];
+                /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view.
+                 */
+                completed?: components["parameters"]["completed"];
                 /** @description Adds `url`, the address of the page, to each page view. */
                 include_urls?: components["parameters"]["include_urls"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */

@@ -21,7 +21,8 @@ func TestCursorsArePinned(t *testing.T) {
 		"entries?group_id=gr_1":       "AQAF1Hn4grRAZW5fMiKmlzW80DZBXyxA3G-repY",
 		"entries?created_after=2021-12-31T01:00:00%2B01:00&updated_before=2022-02-01&contact_id=co_1":      "AQAF1Hn4grRAZW5fMiBvfepIXACHJuUJc3LbTXM",
 		"entries?contact_id=co_1&updated_before=2022-02-01T00:00:00Z&created_after=2021-12-31T00:00:00.0Z": "AQAF1Hn4grRAZW5fMiBvfepIXACHJuUJc3LbTXM",
-		"entries-page-views?": "AQAF1Hn4grRAZW5fMm_E-FSA-dFLbiIs8JekO68",
+		"entries?completed=false": "AQAF1Hn4grRAZW5fMlxqHsn6hj4agh38Bqp-b0s",
+		"entries-page-views?":     "AQAF1Hn4grRAZW5fMm_E-FSA-dFLbiIs8JekO68",
 		"entries-page-views?include_urls=true&updated_after=2021-01-01&group_id=gr_1": "AQAF1Hn4grRAZW5fMr4n4v7VOHp4b2WlwCeOUdQ",
 		"entries/en_1/events?": "AQAF1Hn4CKJAMgRJAMXGOTFkHsv40ROMcqc",
 	} {

@@ -47,3 +47,47 @@ func TestFilterByHostileIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterByCompletion checks that completed selects by page views of the last page, together with other filters, and as
+// the insights count.
+func TestFilterByCompletion(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	for i, id := range []string{"none", "started", "done", "done_first", "open", "other", "done_late"} {
+		s.MustIngest(t, "entries", servicetest.With(newEntry(project, id, at(i)), "contact_id", "co_"+id[:2]))
+	}
+	s.MustIngest(t, "entries", newEntry("pr_2", "other", at(1)))
+	s.MustIngest(t, "events",
+		pageView(project, "started", 8, at(1)),
+		pageView(project, "done", 9, at(1)), pageView(project, "done", 0, at(2)),
+		servicetest.With(pageView(project, "done_first", 1, at(1)), "total_pages", 2), pageView(project, "done_first", 3, at(2)),
+		servicetest.With(pageView(project, "open", 9, at(1)), "total_pages", nil),
+		pageView("pr_2", "other", 9, at(1)))
+	lists := func(t *testing.T, query string, want ...string) {
+		t.Helper()
+		for _, list := range []string{"entries", "entries-page-views"} {
+			path := "/projects/" + project + "/" + list + "?limit=1&" + query
+			if diff := cmp.Diff(want, servicetest.Column(s.Walk(t, key, path, nil), "entry_id")); diff != "" {
+				t.Errorf("%s: %s", path, diff)
+			}
+		}
+	}
+	lists(t, "completed=true", "done_first", "done")
+	lists(t, "completed=false", "done_late", "other", "open", "started", "none")
+	lists(t, "completed=false&direction=asc&updated_after=2022-01-01T00:00:04Z", "other", "done_late")
+	lists(t, "completed=false&contact_id=co_do", "done_late")
+	s.CheckRepresentation(t, key, "/projects/"+project+"/entries?completed=true", "/projects/"+project+"/entries-page-views?completed=false")
+
+	// A page view changes what the list has, though not the entry.
+	path := "/projects/" + project + "/entries?sort=created_at&completed=true"
+	before := s.Get(t, key, path).Header.Get("ETag")
+	s.MustIngest(t, "events", pageView(project, "done_late", 9, at(3)))
+	lists(t, "completed=true", "done_late", "done_first", "done")
+	if list, a := s.List(t, key, path); len(list) != 3 || a.Header.Get("ETag") == before {
+		t.Errorf("%d entries, with the tag %s as before", len(list), before)
+	}
+	counts, _ := s.List(t, key, "/projects/"+project+"/entries-counts?interval=all")
+	if len(counts) != 1 || fmt.Sprint(counts[0]["completed"]) != "3" {
+		t.Errorf("the insights count %v", counts)
+	}
+}

@@ -190,6 +190,8 @@ func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) 
 			c.Value = q.Identifier(f.Parameter)
 		case entry.After, entry.Before:
 			c.Value = q.Time(f.Parameter, 0)
+		case entry.Is:
+			c.Value = q.Bool(f.Parameter, false)
 		}
 		set = append(set, c)
 	}

@@ -20,6 +20,7 @@ const (
 	Equal  Kind = iota // the field is this identifier (string)
 	After              // the field is later than this time (int64, in Unix microseconds)
 	Before             // the field is earlier than this time (int64)
+	Is                 // the field is true or false (bool)
 )
 
 // Filter is a parameter of the API that selects entries.
@@ -36,6 +37,7 @@ var filters = []Filter{
 	{"embeddable_id", "embeddable_id", Equal, ListEntries | ListPageViews | Insights},
 	{"contact_id", "contact_id", Equal, ListEntries | ListPageViews},
 	{"group_id", "group_id", Equal, ListEntries | ListPageViews},
+	{"completed", "completed", Is, ListEntries | ListPageViews},
 	{"created_after", "created_at", After, ListEntries | Insights},
 	{"created_before", "created_at", Before, ListEntries | Insights},
 	{"updated_after", "updated_at", After, ListEntries | ListPageViews | Insights},

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -23,7 +24,17 @@ func (s *statement) arg(value any) string {
 }
 
 // operators are those of the kinds of filters.
-var operators = map[entry.Kind]string{entry.Equal: " = ", entry.After: " > ", entry.Before: " < "}
+var operators = map[entry.Kind]string{entry.Equal: " = ", entry.After: " > ", entry.Before: " < ", entry.Is: " = "}
+
+// derived has the fields of an entry that are no columns of entries. Postgres looks at a subquery of one value once for each
+// entry that it passes. So the list keeps its index, while a join might begin with all progress of the project.
+var derived = map[string]string{
+	"completed": `coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false)`,
+}
 
 // selected returns the condition for the rows that a selection selects. It leaves out the conditions on the field except, which
 // a list has as its range. The tables entries and progress have the same columns for it.
@@ -40,7 +51,7 @@ func (s *statement) selected(by entry.Selection, except string) string {
 		if at, ok := value.(int64); ok {
 			value = pgdb.Timestamp(at)
 		}
-		sql += " AND " + c.Field + operators[c.Kind] + s.arg(value)
+		sql += " AND " + cmp.Or(derived[c.Field], c.Field) + operators[c.Kind] + s.arg(value)
 	}
 	return sql
 }

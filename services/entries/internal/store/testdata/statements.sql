@@ -865,20 +865,32 @@ LIMIT $3
 -- name: entriesByCreatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
-ORDER BY created_at, entry_id LIMIT $11
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
+ORDER BY created_at, entry_id LIMIT $12
 
 -- name: entriesByCreatedAtAscending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
 ORDER BY created_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByCreatedAtAscending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) > ($7, $8) AND (created_at, entry_id) <= ($9, $10)
-ORDER BY created_at, entry_id OFFSET $11 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
+ORDER BY created_at, entry_id OFFSET $12 LIMIT 2
 
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -901,20 +913,62 @@ ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByCreatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
-ORDER BY created_at DESC, entry_id DESC LIMIT $11
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
+ORDER BY created_at DESC, entry_id DESC LIMIT $12
 
 -- name: entriesByCreatedAtDescending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND updated_at > $5 AND updated_at < $6 AND (created_at, entry_id) < ($7, $8) AND (created_at, entry_id) >= ($9, $10)
-ORDER BY created_at DESC, entry_id DESC OFFSET $11 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
+ORDER BY created_at DESC, entry_id DESC OFFSET $12 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by completed.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByCreatedAtDescending by completed.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by completed.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by contact.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1027,20 +1081,32 @@ ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
-ORDER BY updated_at, entry_id LIMIT $11
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
+ORDER BY updated_at, entry_id LIMIT $12
 
 -- name: entriesByUpdatedAtAscending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
 ORDER BY updated_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByUpdatedAtAscending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) > ($7, $8) AND (updated_at, entry_id) <= ($9, $10)
-ORDER BY updated_at, entry_id OFFSET $11 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
+ORDER BY updated_at, entry_id OFFSET $12 LIMIT 2
 
 -- name: entriesByUpdatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1063,20 +1129,62 @@ ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $11
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $12
 
 -- name: entriesByUpdatedAtDescending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
 ORDER BY updated_at, entry_id LIMIT 1
 
 -- name: entriesByUpdatedAtDescending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND created_at > $5 AND created_at < $6 AND (updated_at, entry_id) < ($7, $8) AND (updated_at, entry_id) >= ($9, $10)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $11 LIMIT 2
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $12 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending by completed.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByUpdatedAtDescending by completed.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by completed.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending by contact.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1466,15 +1574,19 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8)
-ORDER BY updated_at, entry_id LIMIT $9) e
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND (updated_at, entry_id) > ($6, $7) AND (updated_at, entry_id) <= ($8, $9)
+ORDER BY updated_at, entry_id LIMIT $10) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $10
+    ORDER BY v."timestamp", v.arrival LIMIT $11
 ) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $10
+ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $11
 
 -- name: pageViewsDescending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -1496,15 +1608,38 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $9) e
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $5 AND (updated_at, entry_id) < ($6, $7) AND (updated_at, entry_id) >= ($8, $9)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $10) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $10
+    ORDER BY v."timestamp", v.arrival LIMIT $11
 ) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $10
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $11
+
+-- name: pageViewsDescending by completed
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), false) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $8
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
 
 -- name: pageViewsDescending by contact
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
