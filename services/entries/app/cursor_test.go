@@ -6,6 +6,7 @@ import "testing"
 // and accepts that. So a walk goes on while old and new processes answer its requests, and a new filter changes no
 // cursor of a request without it.
 func TestCursorsArePinned(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	for n, id := range []string{"en_1", "en_2"} {
 		s.MustIngest(t, "entries", newEntry(project, id, at(9)))

@@ -51,6 +51,7 @@ func TestFilterByHostileIDs(t *testing.T) {
 // TestFilterByCompletion checks that completed selects by page views of the last page, together with other filters, and as
 // the insights count.
 func TestFilterByCompletion(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	for i, id := range []string{"none", "started", "done", "done_first", "open", "other", "done_late"} {
