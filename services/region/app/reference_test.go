@@ -40,7 +40,7 @@ func TestLongReferenceInBrowser(t *testing.T) {
 	}
 	slices.Sort(summaries)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ctx, cancel = chromedp.NewExecAllocator(ctx, flags(t, chromium)...)
 	defer cancel()
@@ -52,7 +52,7 @@ func TestLongReferenceInBrowser(t *testing.T) {
 	}
 	// Sections are rendered when they are scrolled into view, so the test scrolls through the page.
 	missing := summaries
-	for end := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); len(missing) > 0 && time.Now().Before(end); {
 		var text string
 		err := chromedp.Run(ctx,
 			chromedp.Evaluate(`window.scrollBy(0, 1200); if (window.innerHeight + window.scrollY + 10 >= document.body.scrollHeight) window.scrollTo(0, 0); 0`, nil),
