@@ -28,7 +28,7 @@ type api struct {
 func serve(t *testing.T, keyRate, anonymous ratelimit.Rate) *api {
 	t.Helper()
 	a := &api{bench: setup(t, auth.VerifierOptions{})}
-	limiter := ratelimit.New(redistest.Start(t).Client(), ratelimit.Options{})
+	limiter := ratelimit.New(redistest.Client(redistest.Start(t)), ratelimit.Options{})
 	g := auth.NewGuard(a.Verifier, limiter, keyRate, anonymous)
 	say := func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Query().Has("fail") {

@@ -39,7 +39,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	const processes, clients = 4, 8
 	var limiters []*ratelimit.Limiter
 	for range processes {
-		limiters = append(limiters, ratelimit.New(server.Client(), ratelimit.Options{}))
+		limiters = append(limiters, ratelimit.New(redistest.Client(server), ratelimit.Options{}))
 	}
 	var (
 		allowed atomic.Int64
@@ -74,7 +74,7 @@ func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	rate := ratelimit.Rate{PerSecond: 1, Burst: 2000}
 	const processes = 200
 	for i := range processes {
-		l := ratelimit.New(server.Client(), ratelimit.Options{})
+		l := ratelimit.New(redistest.Client(server), ratelimit.Options{})
 		for range 4 {
 			if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
 				t.Fatalf("process %d: refused after %d of a burst of %d", i, 4*i, rate.Burst)
@@ -111,7 +111,7 @@ func (m *model) allow(now int64) bool {
 // the clock of Redis, so the test reads the times of the decisions from the stored value.
 func TestScriptAgainstModel(t *testing.T) {
 	server := redistest.Start(t)
-	client := server.Client()
+	client := redistest.Client(server)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -174,7 +174,7 @@ func parse(value string) (debt, at int64, ok bool) {
 
 func TestRateOff(t *testing.T) {
 	server := redistest.Start(t)
-	client := &counted{Scripter: server.Client()}
+	client := &counted{Scripter: redistest.Client(server)}
 	r := ratelimit.New(client, ratelimit.Options{}).Allow(t.Context(), "key", ratelimit.Rate{})
 	if diff := cmp.Diff(ratelimit.Result{Allowed: true}, r); diff != "" {
 		t.Error(diff)

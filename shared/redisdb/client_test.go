@@ -99,7 +99,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 	server := redistest.Start(t)
 	c := open(t, server.URL, redisdb.Options{})
-	ctx, admin := t.Context(), server.Client()
+	ctx, admin := t.Context(), redistest.Client(server)
 	if err := admin.Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}

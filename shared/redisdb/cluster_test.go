@@ -99,7 +99,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	eventually.Succeeds(t, "a command is answered", func() error { return c.Set(t.Context(), keys[0], "v", 0).Err() })
 	// If a slot has no node, the whole cluster is down.
 	node := cluster.AwaitMaster(slotOf(keys[2]))
-	if err := node.Client().Do(t.Context(), "CLUSTER", "DELSLOTS", slotOf(keys[2])).Err(); err != nil {
+	if err := redistest.Client(node).Do(t.Context(), "CLUSTER", "DELSLOTS", slotOf(keys[2])).Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually.True(t, "the cluster is down", func() bool { return c.Get(t.Context(), keys[2]).Err() != nil })
@@ -113,7 +113,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	if unsent < 190 {
 		t.Errorf("%d of 200 commands were not sent", unsent)
 	}
-	if err := node.Client().Do(t.Context(), "CLUSTER", "ADDSLOTS", slotOf(keys[2])).Err(); err != nil {
+	if err := redistest.Client(node).Do(t.Context(), "CLUSTER", "ADDSLOTS", slotOf(keys[2])).Err(); err != nil {
 		t.Fatal(err)
 	}
 	cluster.AwaitHealthy()

@@ -33,7 +33,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 				asked := false
 				for _, w := range s.Sentinels {
 					// Only the client subscribes at a Sentinel, because Sentinels do not subscribe at each other.
-					if clients, err := w.Client().Do(ctx, "CLIENT", "LIST").Text(); err == nil && strings.Contains(clients, " sub=2 ") {
+					if clients, err := redistest.Client(w).Do(ctx, "CLIENT", "LIST").Text(); err == nil && strings.Contains(clients, " sub=2 ") {
 						w.Pause()
 						defer w.Resume()
 						asked = true
@@ -57,7 +57,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 				if err := c.Set(ctx, "k", value, 0).Err(); err != nil {
 					t.Fatal(err)
 				}
-				if got := second.Client().Get(ctx, "k").Val(); got != value {
+				if got := redistest.Client(second).Get(ctx, "k").Val(); got != value {
 					t.Fatalf("written to another than the master: %q, want %q", got, value)
 				}
 			}

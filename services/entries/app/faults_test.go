@@ -64,7 +64,7 @@ func sql(statements ...string) func(*breakable) error {
 
 // redis returns a command to the service's Redis.
 func redis(args ...any) func(*breakable) error {
-	return func(f *breakable) error { return f.Redis.Client().Do(context.Background(), args...).Err() }
+	return func(f *breakable) error { return redistest.Client(f.Redis).Do(context.Background(), args...).Err() }
 }
 
 const terminate = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'entries_reader'`

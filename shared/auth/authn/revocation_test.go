@@ -125,7 +125,7 @@ func TestRevocation(t *testing.T) {
 		}},
 		{"a failover loses the marker", ttl, func(t *testing.T, limit time.Duration) {
 			redis := redistest.Start(t)
-			client := redis.Client()
+			client := redistest.Client(redis)
 			k, processes := start(t, redis.URL)
 			var name, value string
 			var expires time.Duration
@@ -166,11 +166,11 @@ func start(t *testing.T, url config.Secret) (*authtest.Keys, []*authn.Authentica
 func TestRedisCluster(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, "--cluster-enabled", "yes")
-	if err := redis.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {
+	if err := redistest.Client(redis).Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually.True(t, "the cluster is ready", func() bool {
-		return strings.Contains(redis.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+		return strings.Contains(redistest.Client(redis).ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	})
 	k, processes := start(t, config.NewSecret("redis+cluster://"+redis.Addr()))
 	revokeInUse(t, k, processes, time.Second, func() {}, func() {})

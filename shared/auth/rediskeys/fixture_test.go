@@ -50,7 +50,7 @@ type bench struct {
 func setup(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{server: redistest.Start(t), below: &store{}}
-	b.redis = b.server.Client()
+	b.redis = redistest.Client(b.server)
 	_, b.hash = auth.Mint()
 	b.below.record.Store(&auth.Record{
 		ID: "key_1", ProjectID: "p", Name: "name", Scopes: auth.DefaultScopes, Rate: 7, Foreign: true,

@@ -60,7 +60,7 @@ func StartCluster(t testing.TB) *Cluster {
 	for _, s := range c.Nodes[1:] {
 		c.do(c.Nodes[0], "CLUSTER", "MEET", "127.0.0.1", s.port, c.text(s, "CONFIG", "GET", "cluster-port"))
 	}
-	c.until("all nodes know each other", func(ctx context.Context, s *Server, client *redis.Client) bool {
+	until(c, "all nodes know each other", func(ctx context.Context, s *Server, client *redis.Client) bool {
 		return strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_known_nodes:"+strconv.Itoa(nodes)+"\r") &&
 			!strings.Contains(client.ClusterNodes(ctx).Val(), "handshake")
 	})
@@ -90,7 +90,7 @@ func clusterNode(s *Server) ([]string, error) {
 // every slot, and every running replica is in step with its master.
 func (c *Cluster) AwaitHealthy() {
 	c.t.Helper()
-	c.until("the cluster is healthy", func(ctx context.Context, s *Server, client *redis.Client) bool {
+	until(c, "the cluster is healthy", func(ctx context.Context, s *Server, client *redis.Client) bool {
 		if !strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_state:ok") {
 			return false
 		}
@@ -127,7 +127,7 @@ func (c *Cluster) master(slot int) *Server {
 		if !s.Running() {
 			continue
 		}
-		client := s.client()
+		client := connect(s)
 		shards, err := client.ClusterShards(ctx).Result()
 		_ = client.Close()
 		if err != nil {
@@ -171,7 +171,7 @@ func (c *Cluster) RestartEmpty() {
 // MoveSlots moves slots one by one from one node to another, as in a resharding of a running cluster. Keys move one by
 // one, and clients are redirected in the meantime.
 func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) error {
-	source, target := from.client(), to.client()
+	source, target := connect(from), connect(to)
 	defer source.Close()
 	defer target.Close()
 	sourceID, targetID := c.id(from), c.id(to)
@@ -206,7 +206,7 @@ func (c *Cluster) Slots(s *Server) []int {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	client := s.client()
+	client := connect(s)
 	defer client.Close()
 	shards, err := client.ClusterShards(ctx).Result()
 	if err != nil {
@@ -247,7 +247,7 @@ func (c *Cluster) id(s *Server) string {
 }
 
 // until waits until ok returns true for every running node.
-func (c *Cluster) until(what string, ok func(context.Context, *Server, *redis.Client) bool) {
+func until(c *Cluster, what string, ok func(context.Context, *Server, *redis.Client) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 	defer cancel()
@@ -255,7 +255,7 @@ func (c *Cluster) until(what string, ok func(context.Context, *Server, *redis.Cl
 		if !s.Running() {
 			continue
 		}
-		client := s.client()
+		client := connect(s)
 		for !ok(ctx, s, client) {
 			select {
 			case <-ctx.Done():
@@ -272,7 +272,7 @@ func (c *Cluster) do(s *Server, args ...any) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	client := s.client()
+	client := connect(s)
 	defer client.Close()
 	if err := client.Do(ctx, args...).Err(); err != nil {
 		c.t.Fatalf("redistest: %v: %v", args, err)
@@ -284,7 +284,7 @@ func (c *Cluster) text(s *Server, args ...any) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	client := s.client()
+	client := connect(s)
 	defer client.Close()
 	answer, err := client.Do(ctx, args...).Result()
 	if err != nil {

@@ -96,14 +96,15 @@ func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 // Addr returns the server's host and port.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
-// Client returns a plain client of the server, which is closed when the test ends.
-func (s *Server) Client() *redis.Client {
-	c := s.client()
+// Client returns a plain client of the server, which is closed when the test ends. Client is no method: the compiler would
+// emit go-redis' 1,500 methods again in each package of tests that reaches a Server.
+func Client(s *Server) *redis.Client {
+	c := connect(s)
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func (s *Server) client() *redis.Client {
+func connect(s *Server) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: s.Addr(), DisableIdentity: true, ContextTimeoutEnabled: true, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -190,7 +191,7 @@ func (s *Server) launch() (*process, error) {
 func (s *Server) await(p *process) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	client := s.client()
+	client := connect(s)
 	defer client.Close()
 	want := "process_id:" + strconv.Itoa(p.pid)
 	for {

@@ -50,7 +50,7 @@ func StartSentinel(t testing.TB) *Sentinel {
 	s.URL = config.NewSecret("redis+sentinel://" + s.Sentinels[0].Addr() + "?" + strings.Join(query, "&"))
 	for _, w := range s.Sentinels {
 		s.until("a Sentinel knows the others and the replica", func(ctx context.Context) bool {
-			client := w.client()
+			client := connect(w)
 			defer client.Close()
 			info := client.Info(ctx, "sentinel").Val()
 			return strings.Contains(info, "status=ok") && strings.Contains(info, "slaves=1,sentinels=3")
@@ -84,7 +84,7 @@ func (s *Sentinel) Master() *Server {
 		if !w.Running() {
 			continue
 		}
-		client := w.client()
+		client := connect(w)
 		named, err := client.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName).StringSlice()
 		_ = client.Close()
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *Sentinel) AwaitMaster(before *Server) *Server {
 		if found = s.Master(); found == nil || found == before {
 			return false
 		}
-		client := found.client()
+		client := connect(found)
 		defer client.Close()
 		return client.Set(ctx, "redistest", "", time.Second).Err() == nil
 	})
