@@ -39,6 +39,7 @@ test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KI
 
 lint: ## lint every module, the chart, the prose and its links
 	@scripts/lint
+	@scripts/lint-size
 	@scripts/lint-prose
 	@GOWORK=off go -C tools/doclinks run . ../..
 	@scripts/lint-chart
