@@ -69,7 +69,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	store := &policy.Store{}
 	pool := dial.NewPool(dial.Options{
-		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
+		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges, cfg.NAT64Prefixes), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
 	})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpserver"
@@ -27,6 +28,10 @@ type Config struct {
 	// Address ranges, as CIDRs, that the proxy must not connect to, even if they are public or allowed. Name networks of
 	// pods or nodes with public addresses. Not set: none.
 	DeniedRanges []netip.Prefix `env:"PROXY_DENIED_RANGES"`
+
+	// The prefixes of the network's own NAT64, as CIDRs of /32, /40, /48, /56, /64 or /96. An address in them counts as the IPv4
+	// address that it embeds. The proxy knows 64:ff9b::/96 and 64:ff9b:1::/48. Not set: no others.
+	NAT64Prefixes []netip.Prefix `env:"PROXY_NAT64_PREFIXES"`
 
 	// The largest body with placeholders, in bytes, before and after their replacement.
 	MaxTemplatedBody int64 `env:"MAX_TEMPLATED_BODY" envDefault:"10485760"`
@@ -80,6 +85,11 @@ func (c Config) Validate() error {
 	}
 	if c.ClientConcurrent < 0 {
 		faults = append(faults, config.Invalid("PROXY_CLIENT_CONCURRENT", c.ClientConcurrent, "0 or more"))
+	}
+	for _, p := range c.NAT64Prefixes {
+		if !dial.ValidNAT64(p) {
+			faults = append(faults, config.Invalid("PROXY_NAT64_PREFIXES", p, "IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96"))
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -23,11 +23,18 @@ var ErrForbidden = errors.New("the address is not a public one")
 type Guard struct {
 	public          *ssrf.Guardian
 	allowed, denied []netip.Prefix
+	nat64           []netip.Prefix // the network's own
 }
 
-// NewGuard returns a Guard. Denied ranges override allowed ones. An IPv4 range also covers the IPv4-mapped and the NAT64
+// ValidNAT64 reports whether a prefix can be one of NAT64 (RFC 6052, section 2.2).
+func ValidNAT64(p netip.Prefix) bool {
+	return p.Addr().Is6() && !p.Addr().Is4In6() && p == p.Masked() && slices.Contains([]int{32, 40, 48, 56, 64, 96}, p.Bits())
+}
+
+// NewGuard returns a Guard. Denied ranges override allowed ones. nat64 are the prefixes of the network's own NAT64, which
+// [ValidNAT64] accepts: an address in them leads to the IPv4 address that it embeds. An IPv4 range also covers the IPv4-mapped and the NAT64
 // (64:ff9b::/96) form of its addresses. In other embeddings, the IPv6 address itself must be public or allowed too.
-func NewGuard(allowed, denied []netip.Prefix) *Guard {
+func NewGuard(allowed, denied, nat64 []netip.Prefix) *Guard {
 	return &Guard{
 		public: ssrf.New(
 			ssrf.WithAnyPort(), // the endpoint restricts ports
@@ -35,7 +42,7 @@ func NewGuard(allowed, denied []netip.Prefix) *Guard {
 				netip.MustParsePrefix("168.63.129.16/32"), // Azure's metadata and DNS server, which has a public address
 			),
 		),
-		allowed: normal(allowed), denied: normal(denied),
+		allowed: normal(allowed), denied: normal(denied), nat64: nat64,
 	}
 }
 
@@ -72,7 +79,7 @@ func (g *Guard) Check(ip netip.Addr) error {
 	if isIn(g.denied, ip) {
 		return fmt.Errorf("%w: it is in a denied range", ErrForbidden)
 	}
-	for _, inside := range embedded(ip) {
+	for _, inside := range g.embedded(ip) {
 		// Packets arrive at the embedded address, so it must be allowed too.
 		if err := g.Check(inside); err != nil {
 			return err
@@ -103,12 +110,23 @@ var (
 )
 
 // embedded returns the IPv4 addresses that an IPv6 address may lead to.
-func embedded(ip netip.Addr) []netip.Addr {
+func (g *Guard) embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
 		return nil
 	}
 	b := ip.As16()
 	v4 := func(at ...int) netip.Addr { return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}) }
+	for _, p := range g.nat64 {
+		if p.Contains(ip) {
+			var inside []int
+			for at := p.Bits() / 8; len(inside) < 4; at++ {
+				if at != 8 { // bits 64 to 71 are none of the address (RFC 6052, section 2.2)
+					inside = append(inside, at)
+				}
+			}
+			return []netip.Addr{v4(inside...)}
+		}
+	}
 	last := v4(12, 13, 14, 15)
 	switch {
 	case nat64.Contains(ip):

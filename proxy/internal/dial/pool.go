@@ -3,6 +3,7 @@ package dial
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -28,6 +29,7 @@ type Pool struct {
 
 	mu         sync.Mutex
 	transports map[Key]*http.Transport
+	kept       map[Key]bool // the keys of the last Keep; nil before the first one: all
 }
 
 // Key identifies a transport: the endpoint and the settings of its transport. An endpoint whose settings change gets
@@ -56,14 +58,20 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, transports: map[Key]*http.Transport{}}
 }
 
-// Transport returns the transport of an endpoint. It trusts roots; nil means the system's.
+// Transport returns the transport of an endpoint. It trusts roots; nil means the system's. For a key that the last Keep
+// dropped, the Pool forgets the transport, which keeps no idle connection.
 func (p *Pool) Transport(key Key, roots *x509.CertPool) *http.Transport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.transports[key]
-	if t == nil {
+	switch {
+	case t != nil:
+	case p.kept == nil || p.kept[key]:
 		t = p.newTransport(key, roots)
 		p.transports[key] = t
+	default: // of a request that began under the policy before
+		t = p.newTransport(key, roots)
+		t.DisableKeepAlives = true
 	}
 	return t
 }
@@ -100,10 +108,13 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// Keep removes all transports except those with the given keys. Requests in flight on a removed transport continue.
+// Keep removes all transports except those with the given keys. Requests in flight on a removed transport continue. A nil
+// map removes all.
 func (p *Pool) Keep(keys map[Key]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.kept = map[Key]bool{}
+	maps.Copy(p.kept, keys)
 	for key, t := range p.transports {
 		if !keys[key] {
 			delete(p.transports, key)

@@ -101,7 +101,7 @@ func TestKeptByEndpoint(t *testing.T) {
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)})
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil, nil)})
 	defer pool.Close()
 	one, other := dial.Key{Endpoint: "one"}, dial.Key{Endpoint: "other"}
 	for range 2 {
@@ -113,8 +113,17 @@ func TestKeptByEndpoint(t *testing.T) {
 	}
 	pool.Keep(map[dial.Key]bool{one: true})
 	expect(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
-	expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
-	if n := s.accepted.Load(); n != 3 {
-		t.Errorf("%d connections, want 3", n)
+	for range 2 { // requests that began before share no transport, and keep no connection
+		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	}
+	if n := s.accepted.Load(); n != 4 {
+		t.Errorf("%d connections, want 4", n)
+	}
+	pool.Keep(map[dial.Key]bool{one: true, other: true})
+	for range 2 {
+		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	}
+	if n := s.accepted.Load(); n != 5 {
+		t.Errorf("%d connections, want 5", n)
 	}
 }
