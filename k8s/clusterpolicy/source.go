@@ -54,6 +54,7 @@ type Source struct {
 	cache  cache.Cache
 	api    client.Client // without a cache
 	values types.NamespacedName
+	probed string // the namespace that the probe asks for; "" for all
 
 	requireProject bool // objects of a project that no Project declares are refused
 
@@ -116,6 +117,9 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{
 			s.values.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", s.values.Name)},
 		}}},
+	}
+	if len(options.WatchNamespaces) > 0 {
+		s.probed = options.WatchNamespaces[0] // there may be rights in the namespaces alone
 	}
 	for _, namespace := range options.WatchNamespaces {
 		if watched.DefaultNamespaces == nil {
@@ -241,7 +245,7 @@ func (s *Source) probe(ctx context.Context) {
 		within, cancel := context.WithTimeout(ctx, probeWithin)
 		one := &metav1.PartialObjectMetadataList{}
 		one.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("ProjectList"))
-		err := s.api.List(within, one, client.Limit(1))
+		err := s.api.List(within, one, client.InNamespace(s.probed), client.Limit(1))
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -187,6 +187,17 @@ func TestNamespaces(t *testing.T) {
 	p.awaitRefused(t, "/c", "", "destination_not_allowed")
 }
 
+// The proxy needs no rights in other namespaces than those that it watches.
+func TestRightsInNamespacesAlone(t *testing.T) {
+	c := start(t)
+	other := c.NewNamespace(t)
+	p := startProxy(t, c, c.As(t, "proxy", c.Namespace, other), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other})
+	c.Create(t, secret("key", canary), credential("key", p.project, "cred_a"), p.third.endpoint("shop", p.project, "/a", "cred_a"))
+	p.awaitReady(t)
+	p.awaitSent(t, "/a", "cred_a", canary)
+	eventually.True(t, "the policy is current", func() bool { _, checks := p.ready(t); return checks["policy"] == "ok" })
+}
+
 // Objects of an undeclared project do not apply, unless that is allowed. A Project in conflict never declares its
 // project, however old it is.
 func TestUndeclaredProjects(t *testing.T) {
