@@ -1,6 +1,9 @@
 package scrub
 
-import "unicode/utf8"
+import (
+	"math"
+	"unicode/utf8"
+)
 
 // match returns the end of the longest secret that begins at index 0 of t, and 0 for none. last reports that the answer
 // ends with t. Then a prefix of a secret counts too, if it is long enough to reveal much of the secret.
@@ -13,21 +16,32 @@ func (m *Matcher) match(t *text, last bool) (end int) {
 			continue
 		}
 		for _, p := range m.starts[r.char] {
-			end = max(end, p.match(t, 1, r.end, last))
+			end = max(end, p.match(t, 1, r.end, p.fromCut(last)))
 		}
 	}
 	if foreign {
 		for _, p := range m.foreign {
-			end = max(end, p.match(t, 0, 0, last))
+			end = max(end, p.match(t, 0, 0, p.fromCut(last)))
 		}
 	}
 	return end
 }
 
-// match returns the end of p in t if its byte i begins at index at, and 0 if p does not match there. Most text has one
-// reading. Where it has several (a secret with a percent sign in it), match follows all of them in parallel. So the work
-// is linear in the length of the match.
-func (p *pattern) match(t *text, i, at int, last bool) (end int) {
+// never is a prefix of a pattern that has no length.
+const never = math.MaxInt
+
+// fromCut returns the length of the shortest prefix that counts as a match at the end of a text.
+func (p *pattern) fromCut(last bool) int {
+	if last {
+		return p.least
+	}
+	return never
+}
+
+// match returns the end of p in t if its byte i begins at index at, and 0 if p does not match there. A prefix of at least
+// least bytes matches where t ends. Most text has one reading. Where it has several (a secret with a percent sign in it),
+// match follows all of them in parallel. So the work is linear in the length of the match.
+func (p *pattern) match(t *text, i, at, least int) (end int) {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
 	for i < len(p.text) {
@@ -40,7 +54,7 @@ func (p *pattern) match(t *text, i, at int, last bool) (end int) {
 			}
 			next = p.step(t, next, i, char, size, at)
 		}
-		if last && i >= p.least && (t.cut || len(next) == 0 && p.endsPadded(t, here)) {
+		if i >= least && (t.cut || len(next) == 0 && p.endsPadded(t, here)) {
 			return len(t.bytes)
 		}
 		if len(next) == 0 {
@@ -120,7 +134,7 @@ func add(positions []int, at int) []int {
 // skipFold returns the position after a line break at index at and the indentation of the next line. Both may be
 // escaped. It returns at if there is no line break.
 func (t *text) skipFold(at int) int {
-	next := t.skip(t.skip(at, isLineBreak), isLineBreak) // CR LF are two
+	next := t.skip(t.skip(at, func(c rune) bool { return c == '\r' }), func(c rune) bool { return c == '\n' })
 	if next == at {
 		return at
 	}

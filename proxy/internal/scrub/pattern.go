@@ -52,18 +52,6 @@ func isLineBreak(c rune) bool { return c == '\r' || c == '\n' }
 // isArmor reports whether a line marks the beginning or end of a PEM block, which is not secret (RFC 7468, section 2).
 func isArmor(line []byte) bool { return bytes.HasPrefix(line, []byte("-----")) }
 
-// linesSuffice reports whether a search of single lines finds enough of a value. The lines that are too short to search
-// for must together be shorter than any searchable secret.
-func linesSuffice(value []byte) bool {
-	short := 0
-	for _, line := range bytes.FieldsFunc(value, isLineBreak) {
-		if len(line) < secret.MinSearchable {
-			short += len(line)
-		}
-	}
-	return short < secret.MinSearchable
-}
-
 // spellings returns the encodings of a value as a whole. patternsOf adds those of its lines.
 func spellings(value []byte) []*pattern {
 	n := len(value)
@@ -86,6 +74,7 @@ func spellings(value []byte) []*pattern {
 		}
 		written = append(written, w)
 	}
+	patterns = append(patterns, twice(value)...)
 	for i, w := range written {
 		for shift := range 3 {
 			patterns = append(patterns, base64Pattern(w, shift))
@@ -95,6 +84,41 @@ func spellings(value []byte) []*pattern {
 		}
 	}
 	return patterns
+}
+
+// twice returns the encodings of a value in base64 that is encoded once more, as base64 or as hexadecimal digits. Basic
+// credentials are base64, and their user shifts the value.
+func twice(value []byte) (patterns []*pattern) {
+	for shift := range 3 {
+		once := base64Pattern(value, shift).text
+		for _, inner := range [][]byte{once, inURLAlphabet(once)} { // in this order: clear overwrites
+			if inner == nil {
+				continue
+			}
+			patterns = append(patterns, hexPattern(inner))
+			for outer := range 3 {
+				patterns = append(patterns, base64Pattern(inner, outer))
+			}
+			clear(inner)
+		}
+	}
+	return patterns
+}
+
+// inURLAlphabet returns base64 text in the alphabet for URLs, nil if that equals the text.
+func inURLAlphabet(text []byte) []byte {
+	if !bytes.ContainsAny(text, "+/") {
+		return nil
+	}
+	return bytes.Map(func(c rune) rune {
+		switch c {
+		case '+':
+			return '-'
+		case '/':
+			return '_'
+		}
+		return c
+	}, text)
 }
 
 // inLatin1 returns a value in ISO 8859-1. It returns nil if that form equals the value, does not exist, or is too short

@@ -11,15 +11,15 @@
 // It replaces each stretch of text that is part of a secret with "[redacted]". The chunks in which the text arrives do
 // not change the result. At the end of a text it also replaces the beginning of a secret.
 //
-// The amount of text that it holds back depends only on the length and the line breaks. If it depended on whether the
-// text may become a secret, a client whose text the target echoes could learn a secret character by character.
+// It passes text on as soon as no secret can begin in it. It holds back a run of letters, digits and the other characters of
+// tokens at the end, whether or not the run is the beginning of a secret. Otherwise a client whose text the target echoes
+// could learn a secret character by character: it would see which guesses are held back.
 //
 // The package does not find a secret that a target hashed, reversed, encrypted or compressed. Nor does it find one whose
 // escaped form is more than [maxGrowth] times as long as the secret.
 package scrub
 
 import (
-	"bytes"
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
@@ -36,18 +36,16 @@ type Matcher struct {
 	starts   [utf8.RuneSelf][]*pattern // by their first character
 	foreign  []*pattern                // the patterns whose first character is not ASCII
 	pairs    [1024]uint64              // a bitmap of the byte pairs that a secret can begin with
+	first    [256]bool                 // the bytes that a secret as it is can begin with
 	window   int                       // how many bytes decide whether a secret begins at the first of them
-	byLine   bool                      // a search of single lines finds the secrets too
 }
 
-// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes. A stream holds back
-// more text for longer secrets.
+// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes.
 func NewMatcher(secrets ...[]byte) *Matcher {
-	m := &Matcher{byLine: true}
+	m := &Matcher{}
 	for _, s := range secrets {
 		m.patterns = append(m.patterns, patternsOf(s)...)
 		m.window = max(m.window, maxGrowth*len(s))
-		m.byLine = m.byLine && linesSuffice(s)
 	}
 	for _, p := range m.patterns {
 		m.enter(p)
@@ -65,6 +63,7 @@ func (m *Matcher) enter(p *pattern) {
 			starts = append(starts, byte(char))
 		}
 		for _, first := range starts {
+			m.first[first] = m.first[first] || p.kind == plain
 			for second := range 256 {
 				m.admit(first, byte(second))
 			}
@@ -73,6 +72,7 @@ func (m *Matcher) enter(p *pattern) {
 		return
 	}
 	for _, first := range []byte{c, p.alternative(c)} {
+		m.first[first] = m.first[first] || p.kind == plain
 		if len(m.starts[first]) == 0 || m.starts[first][len(m.starts[first])-1] != p {
 			m.starts[first] = append(m.starts[first], p)
 		}
@@ -187,11 +187,10 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	return text, 0
 }
 
-// Stream is a transform.Transformer that replaces the secrets in one text. It holds back as many bytes as the longest
-// form of a secret has.
+// Stream is a transform.Transformer that replaces the secrets in one text. It holds back at most as many bytes as the
+// longest form of a secret has.
 type Stream struct {
 	m       *Matcher
-	byLine  bool
 	covered int    // how many of the next bytes belong to a secret
 	pending string // the part of "[redacted]" that is not yet written
 	found   int
@@ -201,10 +200,6 @@ var _ transform.Transformer = (*Stream)(nil)
 
 // NewStream returns a Stream that searches with m.
 func NewStream(m *Matcher) *Stream { return &Stream{m: m} }
-
-// NewLineStream returns a Stream that searches each line alone, and writes a line as soon as it is complete. If a search
-// of single lines could miss one of m's secrets, it returns a Stream like that of [NewStream].
-func NewLineStream(m *Matcher) *Stream { return &Stream{m: m, byLine: m.byLine} }
 
 // Reset begins a new text.
 func (s *Stream) Reset() { s.covered, s.pending, s.found = 0, "", 0 }
@@ -262,26 +257,18 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 	}
 }
 
-// ready returns how many bytes of src can be decided. The others have too few bytes after them.
+// ready returns how many bytes of src can be decided. The others may be the beginning of a secret.
 func (s *Stream) ready(src []byte, atEOF bool) int {
 	if atEOF {
 		return len(src)
 	}
-	n := max(0, len(src)-s.m.window)
-	if s.byLine {
-		n = max(n, bytes.LastIndexByte(src, '\n')+1)
-	}
-	return n
+	from := max(0, len(src)-s.m.window)
+	return s.m.firstOpen(src, from, tokenStart(src, from))
 }
 
 // match returns the length of the longest secret that begins in src at at, 0 for none.
 func (s *Stream) match(src []byte, at int, atEOF bool) int {
 	t := text{bytes: src[at:min(at+s.m.window, len(src))]}
 	last := atEOF && len(t.bytes) < s.m.window // a full window gives the same result whether or not the end is known
-	if s.byLine {
-		if end := bytes.IndexByte(t.bytes, '\n'); end >= 0 {
-			t.bytes, last = t.bytes[:end], false
-		}
-	}
 	return s.m.match(&t, last)
 }

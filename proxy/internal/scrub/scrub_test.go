@@ -73,8 +73,8 @@ func TestFindsInsideBase64(t *testing.T) {
 					text := encoding.EncodeToString(plain)
 					for how, form := range map[string]string{
 						"as it is": text, "percent-encoded": url.QueryEscape(text), "slashes escaped": strings.ReplaceAll(text, "/", `\/`),
-						"folded": fold(text, "\r\n"), "folded in JSON": fold(text, `\n`),
-						"folded with indented lines": fold(text, "\n  "), "indented in JSON": fold(text, `\r\n\t `),
+						"folded": fold(text, 7, "\r\n"), "folded in JSON": fold(text, 7, `\n`),
+						"folded with indented lines": fold(text, 7, "\n  "), "indented in JSON": fold(text, 7, `\r\n\t `),
 					} {
 						got, found := m.String(form)
 						if !found {
@@ -93,14 +93,34 @@ func TestFindsInsideBase64(t *testing.T) {
 	}
 }
 
-// fold breaks text into lines of 7 characters, which is shorter than every secret.
-func fold(text, end string) string {
+// fold breaks text into lines of n characters.
+func fold(text string, n int, end string) string {
 	var b strings.Builder
-	for len(text) > 7 {
-		b.WriteString(text[:7] + end)
-		text = text[7:]
+	for len(text) > n {
+		b.WriteString(text[:n] + end)
+		text = text[n:]
 	}
 	return b.String() + text
+}
+
+// TestFindsBase64EncodedOnceMore finds Basic credentials that a target has encoded.
+func TestFindsBase64EncodedOnceMore(t *testing.T) {
+	for _, canary := range canaries {
+		m := scrub.NewMatcher([]byte(canary))
+		for _, user := range []string{"", "u", "us", "use"} {
+			for name, once := range map[string]*base64.Encoding{"standard": base64.StdEncoding, "url": base64.RawURLEncoding} {
+				basic := once.EncodeToString([]byte(user + ":" + canary))
+				for how, form := range map[string]string{
+					"base64": base64.StdEncoding.EncodeToString([]byte("Basic " + basic)), "base64 of the value alone": base64.URLEncoding.EncodeToString([]byte(basic)),
+					"hexadecimal": hex.EncodeToString([]byte(basic)), "folded": fold(base64.StdEncoding.EncodeToString([]byte("x"+basic)), 20, "\r\n"),
+				} {
+					if got, found := m.String(form); !found {
+						t.Errorf("%q of user %q, %s, %s: not found in %q", canary, user, name, how, got)
+					}
+				}
+			}
+		}
+	}
 }
 
 func TestLeavesOtherTextAlone(t *testing.T) {
@@ -232,18 +252,17 @@ func TestStreamHoldsNoChunking(t *testing.T) {
 			pieces = append(pieces, form, form[:len(form)/2], form[len(form)/3:])
 		}
 		for shift := range 3 {
-			pieces = append(pieces, fold(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift)+c)), "\r\n"))
+			pieces = append(pieces, fold(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift)+c)), 16, "\r\n"))
 		}
 	}
 	m := scrub.NewMatcher(secrets...)
 	rapid.Check(t, func(t *rapid.T) {
 		in := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 10).Draw(t, "pieces"), rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "between")))
-		stream := rapid.SampledFrom([]func(*scrub.Matcher) *scrub.Stream{scrub.NewStream, scrub.NewLineStream}).Draw(t, "stream")
-		want, _, err := transform.Bytes(stream(m), in)
+		want, _, err := transform.Bytes(scrub.NewStream(m), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := drive(stream(m), in, func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
+		got, err := drive(scrub.NewStream(m), in, func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("%q:\n got %q (%v)\nwant %q", in, got, err, want)
 		}
