@@ -27,7 +27,7 @@ func TestTargetsOfHTTP1(t *testing.T) {
 		{"secrets that may come back", TestScrubbingCanBeOff},
 		{"endpoints without credentials", TestEndpointsWithoutCredentialsPassAnswers},
 		{"changes of the policy", TestPolicyChangesTakeEffect},
-		{"events", TestEventsArriveOneByOne},
+		{"events", TestPiecesArriveOneByOne},
 		{"trailers", TestTrailersBothWays},
 		{"continue", TestContinueComesFromTheTarget},
 		{"early answer", TestEarlyAnswer},

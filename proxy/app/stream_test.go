@@ -19,38 +19,45 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
-// TestEventsArriveOneByOne sends each event only after the previous one has arrived.
-func TestEventsArriveOneByOne(t *testing.T) {
-	for _, with := range []string{"", "{{cred_main}}"} {
-		next := make(chan struct{})
-		w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			for i := range 5 {
-				_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
-				_ = http.NewResponseController(w).Flush()
-				select {
-				case <-next:
-				case <-r.Context().Done():
-					return
-				}
+// TestPiecesArriveOneByOne sends each piece of a stream only after the piece before has arrived whole, by the types of
+// streaming APIs.
+func TestPiecesArriveOneByOne(t *testing.T) {
+	const pieces = 5
+	var contentType, format string
+	next := make(chan struct{})
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		for i := range pieces {
+			_, _ = fmt.Fprintf(w, format, i)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-next:
+			case <-r.Context().Done():
+				return
 			}
-		})})
-		resp, err := w.client.Do(w.request(call{target: w.url("/"), headers: []string{"X-K", with}}))
-		if err != nil {
-			t.Fatal(err)
 		}
-		lines := bufio.NewReader(resp.Body)
-		for i := range 5 {
-			line, err := lines.ReadString('\n')
-			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
-				t.Fatalf("event %d: %q %v", i, line, err)
-			}
-			if _, err := lines.ReadString('\n'); err != nil {
+	})})
+	for _, kind := range [][2]string{
+		{"text/event-stream", "data: %d\n\n"}, {"text/event-stream", "data: {\"word\":\"sk_live_%d\"}\r\n\r\n"}, {"application/x-ndjson", "{\"n\":%d}\n"}, {"application/jsonl", "%d\n"},
+		{"application/stream+json", "{\"n\":%d}"}, {"application/json", "[{\"text\": \"%d\"},\n"}, {"application/json-seq", "\x1e{\"n\":%d}\n"},
+		{"text/plain", "line %d\n"}, {"text/plain", "word %d. "}, {"application/vnd.amazon.eventstream", "\x00\x00\x00\x10{\"n\":%d}\x9f\x01\xc3\x80"}, {"", "%d\xff"},
+	} {
+		for _, with := range []string{"", "{{cred_main}}"} {
+			contentType, format = kind[0], kind[1]
+			resp, err := w.client.Do(w.request(call{target: w.url("/"), headers: []string{"X-K", with}}))
+			if err != nil {
 				t.Fatal(err)
 			}
-			next <- struct{}{}
+			for i := range pieces {
+				want := fmt.Sprintf(format, i)
+				got := make([]byte, len(want))
+				if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
+					t.Fatalf("%s, piece %d: %q %v", contentType, i, got, err)
+				}
+				next <- struct{}{}
+			}
+			_ = resp.Body.Close()
 		}
-		_ = resp.Body.Close()
 	}
 }
 

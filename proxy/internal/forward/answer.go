@@ -27,6 +27,8 @@ type answer struct {
 	total         *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
 	span          *span
 	record        *record
+	links         links
+	endRequest    func() // ends the read of the caller's body, because the answer has ended
 }
 
 // judge checks an answer, and makes exactly the changes that the contract names. It is the ModifyResponse of a
@@ -41,11 +43,15 @@ func (a *answer) judge(res *http.Response) error {
 		return err
 	}
 	dropHeaders(res)
+	a.links.rewrite(res.Header)
+	if res.Body != http.NoBody {
+		res.Body = &targetBody{ReadCloser: res.Body, idle: a.idle, maxBytes: a.endpoint.Limits.ResponseBytes, closing: a.endRequest}
+	}
 	body, err := a.scrub(res)
 	if err != nil {
 		return err
 	}
-	res.Body = &answerBody{ReadCloser: body, idle: a.idle, maxBytes: a.endpoint.Limits.ResponseBytes, ended: func() { a.judgeTrailers(res) }}
+	res.Body = &answerBody{ReadCloser: body, ended: func() { a.judgeTrailers(res) }}
 	a.addHeaders(res.Header)
 	return nil
 }
@@ -104,9 +110,6 @@ func (a *answer) judgeTrailers(res *http.Response) {
 // scrubBody returns the body of an answer, decoded and without the credentials. It fails if the body cannot be searched.
 func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 	if !hasBody(res) {
-		if res.Request.Method == http.MethodHead {
-			dropLength(res) // the body of GET may have another length
-		}
 		return res.Body, nil
 	}
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
@@ -121,7 +124,7 @@ func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 		return a.scrubWhole(res)
 	}
 	dropLength(res)
-	return newScrubbedBody(res.Body, coding, a.search.stream(res.Header), a.record), nil
+	return newScrubbedBody(res.Body, coding, scrub.NewStream(a.search.matcher), a.record), nil
 }
 
 // maxWhole is the length of the largest body, in bytes, that is read whole before the answer begins. Its length is
@@ -147,15 +150,8 @@ func (a *answer) scrubWhole(res *http.Response) (io.ReadCloser, error) {
 
 // isStream reports whether an answer may take any time: its length is not announced, or it is a stream of events.
 func isStream(res *http.Response) bool {
-	return res.ContentLength < 0 || mediaType(res.Header) == eventStream
-}
-
-const eventStream = "text/event-stream"
-
-// mediaType returns the type that Content-Type names, in lower case and without parameters.
-func mediaType(h http.Header) string {
-	media, _, _ := strings.Cut(strings.Join(h["Content-Type"], ","), ";")
-	return strings.ToLower(strings.TrimSpace(media))
+	media, _, _ := strings.Cut(strings.Join(res.Header["Content-Type"], ","), ";")
+	return res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
 func dropLength(res *http.Response) {
@@ -177,18 +173,17 @@ func hasBody(res *http.Response) bool {
 		res.StatusCode != http.StatusNotModified && res.Body != http.NoBody
 }
 
-// answerBody is the target's body on its way to the caller.
-type answerBody struct {
+// targetBody is the body of an answer as it comes from the target, before any search.
+type targetBody struct {
 	io.ReadCloser
 	idle     *idleTimer
 	maxBytes int64 // 0: any size
 	n        int64
-	ended    func() // called once, when the trailers are known
-	once     sync.Once
+	closing  func()
 }
 
 // Read reads from the target.
-func (b *answerBody) Read(p []byte) (int, error) {
+func (b *targetBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.n += int64(n)
@@ -197,6 +192,25 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	if b.maxBytes > 0 && b.n > b.maxBytes {
 		return 0, errLong
 	}
+	return n, err
+}
+
+// Close ends the answer.
+func (b *targetBody) Close() error {
+	b.closing()
+	return b.ReadCloser.Close()
+}
+
+// answerBody is the body of an answer on its way to the caller.
+type answerBody struct {
+	io.ReadCloser
+	ended func() // called once, when the trailers are known
+	once  sync.Once
+}
+
+// Read reads from the target.
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.once.Do(b.ended)
 	}
@@ -232,15 +246,6 @@ func newSearch(e *policy.Endpoint) *search {
 		s.matcher = scrub.NewMatcher(s.values...)
 		return s
 	}).(*search)
-}
-
-// stream returns the search through the body of an answer. Where lines are events, it holds back none that has ended.
-func (s *search) stream(h http.Header) *scrub.Stream {
-	switch mediaType(h) {
-	case eventStream, "application/x-ndjson", "application/jsonl":
-		return scrub.NewLineStream(s.matcher)
-	}
-	return scrub.NewStream(s.matcher)
 }
 
 // header takes the credentials out of values, and removes headers whose names hold one. It returns how many it found.

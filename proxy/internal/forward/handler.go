@@ -168,7 +168,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	if err != nil {
 		return err
 	}
-	return h.send(w, r, out, d.verdict, in.origin, rec)
+	return h.send(w, r, out, d.verdict, in, rec)
 }
 
 // checkKey checks the API key if an endpoint may require one, and otherwise the rate of the caller's address. It reports

@@ -20,6 +20,7 @@ type incoming struct {
 	preflight            bool   // a browser asks whether it may send a request
 	project, environment string // "" for a preflight whose path does not name them
 	target               *target.Target
+	prefix               string // of the base-URL form, up to the scheme of the target; "" in the other form
 }
 
 // parse reads a request. On an error, the fields that it read before the fault are set.
@@ -32,7 +33,7 @@ func parse(r *http.Request) (in incoming, err error) {
 	}
 	in.preflight = isPreflight(r)
 	path, err := readPath(r.URL)
-	in.project, in.environment = path.project, path.environment
+	in.project, in.environment, in.prefix = path.project, path.environment, path.prefix
 	switch {
 	case err != nil:
 	case in.project != "":

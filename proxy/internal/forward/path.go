@@ -18,6 +18,7 @@ import (
 // A host of the proxy's own leaves out /proxy.
 type byPath struct {
 	target               string // the URL; "" in the other form, where the parameter url has it
+	prefix               string // the path up to the scheme of the target
 	project, environment string // "" unless the path names them
 }
 
@@ -31,6 +32,7 @@ func readPath(u *url.URL) (p byPath, err error) {
 	if path == "/" || path == "/proxy" {
 		return p, nil
 	}
+	whole := path
 	path = strings.TrimPrefix(path, "/proxy")
 	if err := checkSegments(path); err != nil {
 		return p, err
@@ -50,6 +52,7 @@ func readPath(u *url.URL) (p byPath, err error) {
 	if !ok {
 		return p, invalidTarget("The path is not of the form /proxy/to/<scheme>/<host>/<path>, or /proxy/for/<project>/<environment>/to/….")
 	}
+	p.prefix = strings.TrimSuffix(whole, rest)
 	scheme, rest, _ := strings.Cut(rest, "/")
 	p.target = scheme + "://" + rest
 	if u.RawQuery != "" || u.ForceQuery {

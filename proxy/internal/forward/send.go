@@ -15,6 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 // transportKey identifies the connections of an endpoint.
@@ -25,7 +26,7 @@ func transportKey(e *policy.Endpoint) dial.Key {
 // send sends the request and passes the answer on. It returns an error only while the caller has no answer. When the
 // answer breaks off later, ReverseProxy panics with http.ErrAbortHandler, and the server ends the caller's connection, so
 // that no part looks whole.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, allowedOrigin string, rec *record) error {
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, in incoming, rec *record) error {
 	limits, timeouts := v.Endpoint.Limits, v.Endpoint.Timeouts
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -43,15 +44,22 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	ctx, span := h.startSpan(ctx, out.target, rec)
 	defer span.end(rec)
 
-	in := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
+	forwarded := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
 	var sent *sentBody // nil: no body streams
 	if out.body == nil && r.ContentLength != 0 {
 		sent = &sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec, trailer: r.Trailer}
-		in.Body = sent
+		forwarded.Body = sent
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	}
-	answer := &answer{search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: allowedOrigin, idle: idle, total: total, span: span, record: rec}
+	answer := &answer{
+		search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: in.origin, idle: idle, total: total, span: span, record: rec,
+		links: links{in.target, in.prefix, httpapi.InfoFrom(r.Context()).BaseURL, len(r.Header[KeyHeader]) > 0},
+		endRequest: func() {
+			// The transport's Close waits for its read of the caller's body.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // a closed connection needs none
+		},
+	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -65,7 +73,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		ModifyResponse: answer.judge,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(newWriter(w, r, h.o.Stall, rec), in)
+	proxy.ServeHTTP(newWriter(w, r, h.o.Stall, rec), forwarded)
 	if failed == nil {
 		return nil
 	}

@@ -171,6 +171,14 @@ func (t *Target) AsSent() string {
 	return t.Origin() + t.path.fill(func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
 }
 
+// URL returns the whole target with the placeholders as sent.
+func (t *Target) URL() string {
+	if !t.hasQuery {
+		return t.AsSent()
+	}
+	return t.AsSent() + "?" + t.query.fill(func(dst []byte, i int) []byte { return append(dst, t.query.holes[i]...) })
+}
+
 // IDs returns the ids of the placeholders in path and query, in order and with repetitions.
 func (t *Target) IDs() []string {
 	if len(t.query.ids) == 0 {
