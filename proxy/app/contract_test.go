@@ -87,7 +87,7 @@ func TestTemplating(t *testing.T) {
 		{"in a form body", call{method: "PATCH", target: w.url("/"), body: `k={{cred_other}}&x=+`, headers: append(on, "Content-Type", "application/x-www-form-urlencoded")}, func(s seen) bool {
 			return s.Body == "k=second%2Fsecret%2Bwith%3Dodd%26chars%3F&x=+"
 		}},
-		{"on DELETE", call{method: "DELETE", target: w.url("/"), body: `{{cred_main}}`, headers: append(on, "Content-Type", "application/xml")}, func(s seen) bool { return s.Body == canary }},
+		{"on DELETE", call{method: "DELETE", target: w.url("/"), body: `<k>{{cred_main}}</k>`, headers: append(on, "Content-Type", "application/xml")}, func(s seen) bool { return s.Body == "<k>"+canary+"</k>" }},
 		{"on DELETE without a body", call{method: "DELETE", target: w.url("/"), headers: on}, func(s seen) bool { return s.Body == "" && s.Length == 0 }},
 		{"no placeholder in it", call{method: "POST", target: w.url("/"), body: `plain`, headers: append(on, "Content-Type", "text/plain")}, func(s seen) bool { return s.Body == "plain" && s.Length == 5 }},
 		{"body off by default", call{method: "POST", target: w.url("/"), body: `{{cred_main}}`, headers: []string{"Content-Type", "text/plain"}}, func(s seen) bool { return s.Body == "{{cred_main}}" }},

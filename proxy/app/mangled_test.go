@@ -32,7 +32,7 @@ func TestMangledValues(t *testing.T) {
 		"EBCDIC, hidden": {templated("text/plain; charset=ibm037; x", "{{cred_main}}"), http.StatusUnsupportedMediaType},
 		"UTF-16":         {templated("application/xml; charset=UTF-16LE", "{{cred_main}}"), http.StatusUnsupportedMediaType},
 		"UTF-8":          {templated("text/plain; charset=UTF-8", "{{cred_main}}"), http.StatusOK},
-		"no placeholder": {templated("application/json", `{"a":"\u00"}`), http.StatusOK},
+		"no placeholder": {templated("application/json", `{"a":"\\u00"}`), http.StatusOK},
 	} {
 		before := w.dialled()
 		got := w.do(tt.call)

@@ -41,6 +41,9 @@ func TestMultipart(t *testing.T) {
 		[3]string{`name="e"`, "X-Custom: kept\r\nContent-Type: application/x-www-form-urlencoded\r\n", "k={{ cred_other }}"},
 		[3]string{`name="f"`, "Content-Type: multipart/mixed; boundary=x\r\n", "--x\r\n\r\n{{ cred_main }}\r\n--x--"},
 		[3]string{`name="g"`, "", ""},
+		[3]string{`name="h"`, "Content-Type: text/plain\r\nContent-Type: text/plain; charset=utf-16\r\n", "{{ cred_main }}"},
+		[3]string{`name="i"`, "Content-Encoding: identity\r\n", "{{ cred_main }}"},
+		[3]string{`name="j"`, "Content-Type: text/plain; charset*=utf-8''utf-8\r\n", "{{ cred_main }}"},
 	)
 	c := call{method: "POST", target: w.url("/"), body: "preamble\r\n" + body + "epilogue", headers: []string{"Content-Type", contentType, "X-Use-Body-Templating", "true"}}
 	w.do(c)
@@ -85,6 +88,9 @@ func TestMultipart(t *testing.T) {
 		{header("Content-Disposition", `form-data; name="e"`, "Content-Type", "application/x-www-form-urlencoded", "X-Custom", "kept"), "k=second%2Fsecret%2Bwith%3Dodd%26chars%3F"},
 		{header("Content-Disposition", `form-data; name="f"`, "Content-Type", "multipart/mixed; boundary=x"), "--x\r\n\r\n{{ cred_main }}\r\n--x--"},
 		{header("Content-Disposition", `form-data; name="g"`), ""},
+		{textproto.MIMEHeader{"Content-Disposition": {`form-data; name="h"`}, "Content-Type": {"text/plain", "text/plain; charset=utf-16"}}, "{{ cred_main }}"},
+		{header("Content-Disposition", `form-data; name="i"`, "Content-Encoding", "identity"), "{{ cred_main }}"},
+		{header("Content-Disposition", `form-data; name="j"`, "Content-Type", "text/plain; charset*=utf-8''utf-8"), "{{ cred_main }}"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

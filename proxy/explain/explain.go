@@ -49,6 +49,8 @@ type Report struct {
 	Target string
 	// Credentials are the ids that the request would use.
 	Credentials []string
+	// Advice says how to narrow what is allowed.
+	Advice []string
 	// Verdicts are the verdicts of all endpoints of the project and environment, one line each, the best first.
 	Verdicts []string
 }
@@ -84,6 +86,9 @@ func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	if e.Refusal != nil {
 		report.Code, report.Message = string(e.Refusal.Code()), e.Refusal.Message()
 	}
+	for _, id := range e.Loose {
+		report.Advice = append(report.Advice, id+" may stand anywhere in a body, and targets often store and return bodies: name headers or bodyPaths in its Credential")
+	}
 	for _, v := range e.Verdicts {
 		report.Verdicts = append(report.Verdicts, v.String())
 	}
@@ -109,6 +114,9 @@ func (r Report) String() string {
 	}
 	if r.Why != "" {
 		fmt.Fprintf(&b, "because: %s\n", r.Why)
+	}
+	for _, a := range r.Advice {
+		fmt.Fprintf(&b, "advice: %s\n", a)
 	}
 	for _, v := range r.Verdicts {
 		fmt.Fprintf(&b, "  %s\n", v)

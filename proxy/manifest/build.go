@@ -187,6 +187,10 @@ func (b *builder) credential(o *Credential) {
 		c.Places |= p
 	}
 	b.headers(c, o)
+	b.bodyPaths(c, o)
+	if c.Places == 0 {
+		c.Places = namedPlaces(c)
+	}
 	c.Value = b.value(o)
 	if named && granted { // a Credential that may not belong to the project cannot claim its ids
 		b.claim(c, o, len(b.faults) == before)
@@ -211,13 +215,35 @@ func (b *builder) headers(c *policy.Credential, o *Credential) {
 		}
 		c.Headers = append(c.Headers, http.CanonicalHeaderKey(name))
 	}
-	switch {
-	case len(c.Headers) == 0:
-	case c.Places == 0:
-		c.Places = policy.InHeader
-	case c.Places&policy.InHeader == 0:
+	if len(c.Headers) > 0 && c.Places != 0 && c.Places&policy.InHeader == 0 {
 		b.fault(Invalid, field, "has no meaning, because spec.places has no Header")
 	}
+}
+
+// bodyPaths reads where in a body a credential may stand.
+func (b *builder) bodyPaths(c *policy.Credential, o *Credential) {
+	const field = "spec.bodyPaths"
+	b.checkCount(field, len(o.Spec.BodyPaths), policy.MaxBodyPaths)
+	for i, path := range o.Spec.BodyPaths {
+		if path == "" || len(path) > policy.MaxBodyPath {
+			b.fault(Invalid, fmt.Sprintf("%s[%d]", field, i), "is to have 1 to %d bytes: a JSON pointer such as /auth/token, or the name of a form's field or part", policy.MaxBodyPath)
+		}
+	}
+	c.BodyPaths = o.Spec.BodyPaths
+	if len(c.BodyPaths) > 0 && c.Places != 0 && c.Places&policy.InBody == 0 {
+		b.fault(Invalid, field, "has no meaning, because spec.places has no Body")
+	}
+}
+
+// namedPlaces returns the places of which a credential names parts. Without spec.places, it is allowed in no other.
+func namedPlaces(c *policy.Credential) (named policy.Place) {
+	if len(c.Headers) > 0 {
+		named |= policy.InHeader
+	}
+	if len(c.BodyPaths) > 0 {
+		named |= policy.InBody
+	}
+	return named
 }
 
 // claim registers the current Credential under its id, unless an earlier one of its namespace has that id.

@@ -41,6 +41,12 @@ const MaxValue = secret.MaxBytes
 // can use a shorter one.
 const MinScrubbed = secret.MinSearchable
 
+// Bounds of a credential's paths in bodies.
+const (
+	MaxBodyPaths = secret.MaxBodyPaths
+	MaxBodyPath  = secret.MaxBodyPath
+)
+
 // Credential is a secret value, and the requests that it may be used for.
 type Credential struct {
 	ID           string // "cred_…", see [ValidID]
@@ -51,6 +57,8 @@ type Credential struct {
 	Places       Place  // 0: anywhere
 	// Headers may hold the value. Their names are in canonical form. None: any.
 	Headers []string
+	// BodyPaths are where in a body the value may stand; see [Use]. None: anywhere.
+	BodyPaths []string
 }
 
 // ValidID reports whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
@@ -67,6 +75,14 @@ func (c *Credential) allowsURL(url string) bool {
 // allowsHeader reports whether the value may be put into a header of that canonical name.
 func (c *Credential) allowsHeader(header string) bool {
 	return len(c.Headers) == 0 || slices.Contains(c.Headers, header)
+}
+
+// IsAnywhereInBody reports whether the value may stand anywhere in a body, which targets often store and return.
+func (c *Credential) IsAnywhereInBody() bool { return c.allowsPlace(InBody) && len(c.BodyPaths) == 0 }
+
+// allowsPath reports whether the value may stand at a path of a body. A named path is never "".
+func (c *Credential) allowsPath(path string) bool {
+	return len(c.BodyPaths) == 0 || slices.Contains(c.BodyPaths, path)
 }
 
 // fitsHeader reports whether a header can hold the value: it has no control character except tabs (RFC 9110,

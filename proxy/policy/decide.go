@@ -22,6 +22,9 @@ type Use struct {
 	ID     string
 	Place  Place
 	Header string // the canonical name, with InHeader
+	// Path is where in the body the placeholder stands, with InBody: the JSON pointer of a string, or the name of a form's
+	// field or part. "" for other text.
+	Path string
 }
 
 // Fault is the reason why an endpoint does not allow a request. Checks with greater faults come later. So the endpoint
@@ -132,6 +135,8 @@ func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool
 		return fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
 	case use.Place == InHeader && !c.allowsHeader(use.Header):
 		return fmt.Sprintf("the credential is allowed in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
+	case use.Place == InBody && !c.allowsPath(use.Path):
+		return fmt.Sprintf("in a body the credential is allowed at %s, and not at %q", strings.Join(c.BodyPaths, ", "), use.Path)
 	case use.Place == InHeader && !c.fitsHeader():
 		return "the value contains a line break or another control character, which a header cannot hold"
 	case !e.KeepSecrets && c.Value.Len() < MinScrubbed:

@@ -56,21 +56,21 @@ type Limits struct {
 	Burst         int   // requests at once after an idle period
 	Concurrent    int   // requests in flight
 	RequestBytes  int64 // length of a request's body, as sent
-	ResponseBytes int64 // length of an answer's body, as read from the target
+	ResponseBytes int64 // length of an answer's body, as read from the target, before it is decoded
 }
 
 // Timeouts bound the phases of a request. 0 is no limit.
 type Timeouts struct {
 	Connect time.Duration // until the connection exists, and as long again for its TLS handshake
 	Headers time.Duration // from the end of the request to the headers of the answer
-	Idle    time.Duration // without a byte of either body
+	Idle    time.Duration // without a byte of the request's body, or of the answer's as read from the target
 	Total   time.Duration // the whole request
 }
 
 // The defaults of an endpoint.
 const (
 	DefaultConnectTimeout = 10 * time.Second
-	DefaultHeadersTimeout = 60 * time.Second
+	DefaultHeadersTimeout = 10 * time.Minute
 	DefaultIdleTimeout    = 5 * time.Minute
 	DefaultConcurrent     = 256
 )

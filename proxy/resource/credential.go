@@ -14,6 +14,7 @@ const (
 
 // CredentialSpec is the desired state of a credential: a value, and the requests that it may be used for.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.bodyPaths) || size(self.bodyPaths) == 0 || !has(self.places) || size(self.places) == 0 || 'Body' in self.places",message="bodyPaths has no meaning, because places has no Body"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || size(self.headers) == 0 || !has(self.places) || size(self.places) == 0 || 'Header' in self.places",message="headers has no meaning, because places has no Header"
 type CredentialSpec struct {
 	// projectId is the id of the project whose endpoints may use the credential. It is immutable.
@@ -65,7 +66,7 @@ type CredentialSpec struct {
 	Places []Place `json:"places,omitempty" yaml:"places"`
 
 	// headers restrict the headers that may hold the value, such as Authorization. None: any. With headers and without
-	// places, no other part of a request may hold it.
+	// places, no other part of a request may hold it, except those that bodyPaths names.
 	//
 	// +optional
 	// +listType=atomic
@@ -74,6 +75,17 @@ type CredentialSpec struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:items:Pattern=`^[!#$%&'*+.^_|~0-9A-Za-z-]+$`
 	Headers []string `json:"headers,omitempty" yaml:"headers"`
+
+	// bodyPaths restrict where in a body the value may stand: JSON pointers such as /auth/token in JSON, names of fields or
+	// parts in forms. Text and XML then never receive the value. None: anywhere in a body. With bodyPaths and without
+	// places, no other part of a request may hold it, except the headers that headers names.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	BodyPaths []string `json:"bodyPaths,omitempty" yaml:"bodyPaths"`
 
 	// allowedNamespaces are further namespaces whose ProxyEndpoints may use the credential; "*" for all.
 	//

@@ -163,7 +163,8 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=1125899906842624
 	RequestBytes int64 `json:"requestBytes,omitempty" yaml:"requestBytes"`
 
-	// responseBytes bounds an answer's body, in bytes. The proxy cuts off a longer one. 0: any size.
+	// responseBytes bounds an answer's body as the proxy reads it from the target, in bytes. A compressed body counts as
+	// compressed. The proxy cuts off a longer one. 0: any size.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -180,14 +181,15 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s",messageExpression="'connect is ' + self + '; allowed: a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s'"
 	Connect Duration `json:"connect,omitempty" yaml:"connect"`
 
-	// headers bounds the time from the end of the request to the headers of the answer; up to 1h. 0s: 60s.
+	// headers bounds the time from the end of the request to the headers of the answer; up to 1h. 0s: 10m.
 	//
 	// +optional
-	// +kubebuilder:default="60s"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s'"
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 10m",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 10m'"
 	Headers Duration `json:"headers,omitempty" yaml:"headers"`
 
-	// idle bounds the time without a byte of either body; up to 24h. 0s: 5m.
+	// idle bounds the time without a byte of the request's body, or of the answer's as the proxy reads it from the target; up
+	// to 24h. 0s: 5m.
 	//
 	// +optional
 	// +kubebuilder:default="5m"

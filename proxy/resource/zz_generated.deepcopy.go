@@ -25,6 +25,11 @@ func (in *CredentialSpec) DeepCopyInto(out *CredentialSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.BodyPaths != nil {
+		in, out := &in.BodyPaths, &out.BodyPaths
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AllowedNamespaces != nil {
 		in, out := &in.AllowedNamespaces, &out.AllowedNamespaces
 		*out = make([]string, len(*in))

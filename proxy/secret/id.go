@@ -8,6 +8,14 @@ const (
 	MinSearchable = 8
 )
 
+// Bounds of the paths that a credential names in bodies.
+const (
+	// MaxBodyPaths is how many a credential may name.
+	MaxBodyPaths = 32
+	// MaxBodyPath is the longest one, in bytes.
+	MaxBodyPath = 1024
+)
+
 // The form of a credential's id.
 const (
 	// IDPrefix begins every id.

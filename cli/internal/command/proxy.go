@@ -125,6 +125,7 @@ type reportOutput struct {
 	Endpoint    string   `json:"endpoint,omitempty"`
 	Target      string   `json:"target,omitempty"`
 	Credentials []string `json:"credentials"`
+	Advice      []string `json:"advice,omitempty"`
 	Verdicts    []string `json:"verdicts"`
 }
 
@@ -135,6 +136,6 @@ func (p *proxyCheck) print(s *Session, r explain.Report) error {
 	}
 	return p.printValue(s, reportOutput{
 		r.Allowed, r.Code, r.Message, r.Why, r.Preflight, r.Endpoint, r.Target,
-		append([]string{}, r.Credentials...), append([]string{}, r.Verdicts...),
+		append([]string{}, r.Credentials...), r.Advice, append([]string{}, r.Verdicts...),
 	})
 }

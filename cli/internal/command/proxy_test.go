@@ -78,7 +78,7 @@ func TestProxyCheck(t *testing.T) {
 		code  int
 		want  string // in the result
 	}{
-		{"allowed", "", []string{origin, bearer, charges}, exitOK, "allowed by endpoint web\nmatched: " + charges + "\ncredentials: cred_stripe\n"},
+		{"allowed", "", []string{origin, bearer, charges}, exitOK, "allowed by endpoint web\nmatched: " + charges + "\ncredentials: cred_stripe\nadvice: cred_stripe may stand anywhere in a body"},
 		{"of another origin", "", []string{"--origin=https://example.com.evil.tld", charges}, exitFailure, "refused: origin_not_allowed"},
 		{"to elsewhere", "", []string{origin, "https://api.stripe.com.evil.tld/v1/charges"}, exitFailure, "refused: destination_not_allowed"},
 		{"by another method", "", []string{origin, "-X", "DELETE", charges}, exitFailure, "web: the method is not allowed"},

@@ -69,7 +69,9 @@ func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) 
 		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The body names more than %d credentials, and no endpoint has more.", template.MaxIDs))
 	}
 	for _, id := range ids {
-		d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody})
+		for _, path := range d.body.survey.Paths(id) {
+			d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody, Path: path})
+		}
 	}
 	return nil
 }

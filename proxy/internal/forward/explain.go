@@ -23,6 +23,8 @@ type Explanation struct {
 	Target string
 	// Credentials are the ids that the request would use.
 	Credentials []string
+	// Loose are those of them that may stand anywhere in a body.
+	Loose []string
 	// Verdicts are the verdicts of all endpoints of the project and environment, the best first.
 	Verdicts []policy.Verdict
 }
@@ -62,5 +64,10 @@ func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 		}
 	}
 	e.Endpoint, e.Credentials = rec.endpoint(), rec.credentials()
+	for _, c := range rec.verdict.Credentials {
+		if c.IsAnywhereInBody() {
+			e.Loose = append(e.Loose, c.ID)
+		}
+	}
 	return e
 }

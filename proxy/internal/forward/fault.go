@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
@@ -50,6 +51,15 @@ func tooSlow(timeout time.Duration) error {
 // danglingFault returns the refusal for a placeholder after an incomplete escape.
 func danglingFault(where, escape string) error {
 	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
+}
+
+// unfit returns the refusal for a body that [template.Examine] refuses.
+func unfit(err error) error {
+	if escape, ok := errors.AsType[template.OpenEscape](err); ok {
+		return danglingFault("body", string(escape))
+	}
+	return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf("Values can only be put into a body that is what its Content-Type says. This body %v. Send it without X-Use-Body-Templating.", err)).
+		Because(fault("the body is not what its Content-Type says"))
 }
 
 func tooMany(why string, after time.Duration) error {

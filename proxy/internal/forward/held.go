@@ -19,11 +19,18 @@ type heldBodies struct {
 	memory   int64         // bytes of all bodies together
 	timeout  time.Duration // to read one body
 	taken    *usage
+	// examining bounds how many bodies are examined at a time: the memory for the names of a JSON body is many times the body.
+	examining chan struct{}
 }
 
 func newHeldBodies(maxBytes, memory int64, timeout time.Duration) *heldBodies {
-	return &heldBodies{maxBytes: maxBytes, memory: memory, timeout: timeout, taken: newUsage()}
+	return &heldBodies{
+		maxBytes: maxBytes, memory: memory, timeout: timeout, taken: newUsage(), examining: make(chan struct{}, maxExamining),
+	}
 }
+
+// maxExamining is how many bodies are examined at a time. Each keeps a processor busy.
+const maxExamining = 2
 
 // shares returns the bounds that a body counts against. One endpoint may take half of the memory and one client a
 // quarter, so that neither starves the others.
@@ -50,7 +57,7 @@ type heldBody struct {
 // hold reads the body of a request into memory. The memory counts against the endpoint, and against the client unless
 // that is "". The caller must release it.
 func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
-	syntax, boundary, err := bodySyntax(r.Header)
+	media, boundary, err := bodyMedia(r.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -59,37 +66,45 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 	}
 	held := &heldBody{of: b, shares: b.shares(endpoint, client)}
 	err = held.read(r.Body)
-	switch {
-	case err != nil:
-	case boundary != "":
+	if err == nil && boundary != "" {
 		err = held.reframe(boundary)
-	default:
-		held.parts = []template.Part{{Syntax: syntax, Length: len(held.text)}}
-		if escape := template.Dangling(held.text); escape != "" {
-			err = danglingFault("body", escape)
-		}
+	}
+	if err == nil && boundary == "" {
+		held.parts = []template.Part{{Media: media, Length: len(held.text)}}
+	}
+	if err == nil {
+		err = held.examine()
 	}
 	if err != nil {
 		held.release()
 		return nil, err
 	}
-	held.survey = template.Examine(held.parts, held.text)
 	return held, nil
 }
 
-// bodySyntax returns the syntax that a request's headers give for its body, or the boundary of its parts.
-func bodySyntax(h http.Header) (syntax template.Syntax, boundary string, err error) {
+// examine checks that the body is what it says, and finds its placeholders.
+func (h *heldBody) examine() (err error) {
+	h.of.examining <- struct{}{}
+	defer func() { <-h.of.examining }()
+	if h.survey, err = template.Examine(h.parts, h.text); err != nil {
+		return unfit(err)
+	}
+	return nil
+}
+
+// bodyMedia returns what a request's headers say about its body, or the boundary of its parts.
+func bodyMedia(h http.Header) (media template.Media, boundary string, err error) {
 	coding := strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))
 	if coding != "" && !strings.EqualFold(coding, "identity") {
-		return 0, "", apierr.New(apierr.UnsupportedMediaType, "Values cannot be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
+		return media, "", apierr.New(apierr.UnsupportedMediaType, "Values cannot be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
 	}
 	if types := h["Content-Type"]; len(types) == 1 {
-		syntax, known := template.SyntaxOf(types[0])
+		media, known := template.MediaOf(types[0])
 		if boundary = boundaryOf(types[0]); known || boundary != "" {
-			return syntax, boundary, nil
+			return media, boundary, nil
 		}
 	}
-	return 0, "", apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML, application/x-www-form-urlencoded and multipart/form-data; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
+	return media, "", apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML, application/x-www-form-urlencoded and multipart/form-data in UTF-8; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
 }
 
 // read reads a body to its end. The server bounds each read, so a body that trickles ends one read after the deadline

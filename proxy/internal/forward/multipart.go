@@ -7,6 +7,8 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/textproto"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
@@ -54,37 +56,66 @@ func (h *heldBody) copyParts(from *multipart.Reader) error {
 			return partFault(err)
 		}
 		text := h.text[begin:]
-		syntax := partSyntax(part.Header)
-		if _, _, _, found := template.Find(text); !found || syntax == template.Verbatim {
+		if namesCharset(part.Header) && !template.IsCharset(text) {
+			return unfit(template.Unfit("names another character set in " + template.CharsetField))
+		}
+		media, known := partMedia(part.Header)
+		if _, _, _, found := template.Find(text); !found || !known {
 			continue
 		}
-		if escape := template.Dangling(text); escape != "" {
-			return danglingFault("body", escape)
-		}
-		h.parts = append(h.parts, template.Part{Syntax: template.Verbatim, Length: begin - done}, template.Part{Syntax: syntax, Length: len(text)})
+		h.parts = append(h.parts, verbatim(begin-done), template.Part{Media: media, Length: len(text), Name: partName(part.Header)})
 		done = len(h.text)
 	}
 	if err := to.Close(); err != nil {
 		return partFault(err)
 	}
-	h.parts = append(h.parts, template.Part{Syntax: template.Verbatim, Length: len(h.text) - done})
+	h.parts = append(h.parts, verbatim(len(h.text)-done))
 	return nil
 }
 
-// partSyntax returns the syntax of a part. A part without a type is text (RFC 7578, section 4.4).
-func partSyntax(h textproto.MIMEHeader) template.Syntax {
+func verbatim(length int) template.Part {
+	return template.Part{Media: template.Media{Syntax: template.Verbatim}, Length: length}
+}
+
+// partMedia returns what the headers of a part say about its content. A part without a type is text (RFC 7578,
+// section 4.4). It reports false for a part that values cannot be inserted into. That includes parts whose headers
+// readers may read differently.
+func partMedia(h textproto.MIMEHeader) (template.Media, bool) {
+	types, codings := h["Content-Type"], h["Content-Transfer-Encoding"]
+	if len(types) > 1 || len(codings) > 1 || len(h["Content-Encoding"]) > 0 {
+		return template.Media{}, false
+	}
 	switch strings.ToLower(h.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":
 	default:
-		return template.Verbatim
+		return template.Media{}, false
 	}
-	if _, typed := h["Content-Type"]; !typed {
-		return template.Text
+	if len(types) == 0 {
+		return template.Media{}, true
 	}
-	if syntax, known := template.SyntaxOf(h.Get("Content-Type")); known {
-		return syntax
+	return template.MediaOf(types[0])
+}
+
+// dispositions matches the Content-Disposition of a part that all readers give the same name.
+var dispositions = regexp.MustCompile(`\Aform-data; ?name="([^"\\]+)"(?:; ?filename="[^"\\]*")?\z`)
+
+// partName returns the name of a part, "" if readers may give it different ones.
+func partName(h textproto.MIMEHeader) string {
+	lines := h["Content-Disposition"]
+	if len(lines) != 1 {
+		return ""
 	}
-	return template.Verbatim
+	if found := dispositions.FindStringSubmatch(lines[0]); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// namesCharset reports whether a reader may take a part for the field that names the form's character set.
+func namesCharset(h textproto.MIMEHeader) bool {
+	return slices.ContainsFunc(h["Content-Disposition"], func(line string) bool {
+		return strings.Contains(strings.ToLower(line), template.CharsetField)
+	})
 }
 
 // partFault returns the refusal for a body that is not what its type says, or for one that found no memory.

@@ -270,6 +270,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: bodyPaths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: destinations
       type:
         list:
@@ -441,7 +447,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: headers
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
-      default: 60s
+      default: 10m
     - name: idle
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
