@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,15 +30,37 @@ type vendors struct {
 	faults []string
 }
 
-func (v *vendors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// credentialed reports whether a request has the value in the header of its vendor.
+func credentialed(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
-	if r.Header.Get("Authorization") != "Bearer "+canary && r.Header.Get("X-Api-Key") != canary && (password != canary || !strings.HasPrefix(user, "AC")) {
+	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return (scheme == "Bearer" || scheme == "token") && value == canary || r.Header.Get("X-Api-Key") == canary ||
+		r.Header.Get("X-Goog-Api-Key") == canary || password == canary && strings.HasPrefix(user, "AC")
+}
+
+func (v *vendors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	vendor, _, _ := strings.Cut(r.URL.Path[1:], "/")
+	if !credentialed(r) && vendor != "slack-upload" {
 		v.fault("%s %s has no credential: %v", r.Method, r.URL, r.Header)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	answer := func(status int, format string, args ...any) {
 		w.WriteHeader(status)
 		fmt.Fprintf(w, format, args...)
+	}
+	switch vendor {
+	case "github":
+		v.issues(w, answer, r)
+		return
+	case "slack", "slack-upload":
+		v.slack(answer, r)
+		return
+	case "gemini", "gemini-upload":
+		v.gemini(w, answer, r)
+		return
+	case "supabase":
+		v.supabase(answer, r)
+		return
 	}
 	path := strings.TrimSuffix(r.URL.Path, ".json")
 	_, id, _ := strings.Cut(path[1:], "/")
@@ -89,6 +113,78 @@ func (v *vendors) fault(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.faults = append(v.faults, fmt.Sprintf(format, args...))
+}
+
+// issues answers with one of three pages.
+func (v *vendors) issues(w http.ResponseWriter, answer func(int, string, ...any), r *http.Request) {
+	page, _ := strconv.Atoi(cmp.Or(r.URL.Query().Get("page"), "1"))
+	if page < 3 {
+		w.Header().Set("Link", fmt.Sprintf(`<https://%s/github/repositories/1/issues?page=%d>; rel="next", <https://%[1]s/github/repositories/1/issues?page=3>; rel="last"`, r.Host, page+1))
+	}
+	answer(200, `[{"id":%d}]`, page)
+}
+
+// slack takes a message, and a file in three steps.
+func (v *vendors) slack(answer func(int, string, ...any), r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/slack-upload/") {
+		if content, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(content), "{{ cred_main }} is no placeholder") {
+			v.fault("%s: a file of %.50q, %v", r.URL, content, err)
+		}
+		answer(200, "OK")
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		v.fault("%s: %v", r.URL, err)
+	}
+	answer(200, `{"ok":true,"message":{"text":%q},"upload_url":"https://%s/slack-upload/1","file_id":"F1","files":[{"id":"F1"}]}`, r.PostForm.Get("text"), r.Host)
+}
+
+// gemini answers in parts of a stream, or begins an upload at an address that it names in a header of its own.
+func (v *vendors) gemini(w http.ResponseWriter, answer func(int, string, ...any), r *http.Request) {
+	const part = `{"candidates":[{"content":{"role":"model","parts":[{"text":%q}]}}]}`
+	switch {
+	case strings.HasSuffix(r.URL.Path, ":generateContent"):
+		answer(200, part, "hello")
+	case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i, word := range []string{"one", "two"} {
+			if i > 0 {
+				<-v.next
+			}
+			fmt.Fprintf(w, "data: "+part+"\r\n\r\n", word)
+			_ = http.NewResponseController(w).Flush()
+		}
+	case strings.HasSuffix(r.URL.Path, "/continue"):
+		v.next <- struct{}{}
+		answer(200, `{"name":"continue"}`)
+	case strings.HasPrefix(r.URL.Path, "/gemini-upload/"):
+		if n, err := io.Copy(io.Discard, r.Body); err != nil || n == 0 {
+			v.fault("an upload of %d bytes, %v, %v", n, err, r.Header)
+		}
+		w.Header().Set("X-Goog-Upload-Status", "final")
+		answer(200, `{"file":{"name":"files/1"}}`)
+	default:
+		w.Header().Set("X-Goog-Upload-Url", "https://"+r.Host+"/gemini-upload/1")
+		answer(200, `{}`)
+	}
+}
+
+// supabase answers with rows and stores objects.
+func (v *vendors) supabase(answer func(int, string, ...any), r *http.Request) {
+	if r.Header.Get("Apikey") != canary {
+		v.fault("%s has no key: %v", r.URL, r.Header)
+	}
+	content, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		v.fault("%s: %v", r.URL, err)
+	case strings.HasPrefix(r.URL.Path, "/supabase/storage/"):
+		answer(200, `{"Id":"1","Key":"files/a.bin","bytes":%d}`, len(content))
+	case r.Method == http.MethodPost:
+		answer(201, "[%s]", content)
+	default:
+		answer(200, `[{"id":1,"query":%q}]`, r.URL.RawQuery)
+	}
 }
 
 // upload answers with the length of the file.
@@ -149,9 +245,11 @@ func TestLongVendors(t *testing.T) {
 	cmd.Dir = "testdata/vendors"
 	cmd.Env = append(os.Environ(), "PROXY="+w.base, "TARGET=api.lectern.test:"+w.target.port, "ORIGIN="+origin)
 	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "testOpenAI\ntestAnthropic\ntestStripe\ntestTwilio\n" || len(v.faults) > 0 {
-		t.Fatalf("%v after %s: %s\n%s", err, time.Since(began), out, strings.Join(v.faults, "\n"))
+	var warnings strings.Builder // of libraries that want a newer Node.js
+	cmd.Stderr = &warnings
+	out, err := cmd.Output()
+	if err != nil || string(out) != "testOpenAI\ntestAnthropic\ntestStripe\ntestTwilio\ntestOctokit\ntestSlack\ntestGemini\ntestSupabase\n" || len(v.faults) > 0 {
+		t.Fatalf("%v after %s: %s\n%s\n%s", err, time.Since(began), out, &warnings, strings.Join(v.faults, "\n"))
 	}
 	eventually.True(t, "the proxy to cancel the requests of clients that timed out", func() bool { return v.slow.Load() == 0 })
 }

@@ -3,6 +3,10 @@
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
+import { GoogleGenAI } from "@google/genai";
+import { WebClient } from "@slack/web-api";
+import { createClient } from "@supabase/supabase-js";
+import { Octokit } from "octokit";
 import Stripe from "stripe";
 import twilio from "twilio";
 
@@ -78,7 +82,52 @@ async function testTwilio() {
   await assert.rejects(client({}).messages("none").fetch(), { status: 404 });
 }
 
-for (const test of [testOpenAI, testAnthropic, testStripe, testTwilio]) {
+const keyed = { ...headers, "X-Proxy-Api-Key": "rk_not_for_others" };
+
+async function testOctokit() {
+  const octokit = new Octokit({ baseUrl: `${proxy}https/${TARGET}/github`, auth: "{{ cred_main }}" });
+  octokit.hook.before("request", (options) => Object.assign(options.headers, keyed));
+  const issues = await octokit.paginate(octokit.rest.issues.listForRepo, { owner: "o", repo: "r" });
+  assert.deepEqual(issues.map((i) => i.id), [1, 2, 3]);
+}
+
+async function testSlack() {
+  const slack = new WebClient("{{ cred_main }}", {
+    headers: keyed, slackApiUrl: `https://${TARGET}/slack/api/`, fetch: (url, init) => fetch(through(url), init),
+  });
+  assert.equal((await slack.chat.postMessage({ channel: "c", text: "a&b" })).message.text, "a&b");
+  assert.equal((await slack.filesUploadV2({ channel_id: "c", file: upload, filename: "a.bin" })).ok, true);
+}
+
+async function testGemini() {
+  const gemini = new GoogleGenAI({ apiKey: "{{ cred_main }}", httpOptions: {
+    baseUrl: `https://${TARGET}/gemini`, headers: keyed, fetch: (url, init) => fetch(through(url), init),
+  } });
+  const request = { model: "m", contents: "hello" };
+  assert.equal((await gemini.models.generateContent(request)).text, "hello");
+  const words = [];
+  for await (const chunk of await gemini.models.generateContentStream(request)) {
+    words.push(chunk.text);
+    if (words.length === 1) await gemini.files.get({ name: "files/continue" });
+  }
+  assert.deepEqual(words, ["one", "two"]);
+  const file = await gemini.files.upload({ file: new Blob([upload]), config: { mimeType: "application/octet-stream" } });
+  assert.equal(file.name, "files/1");
+}
+
+async function testSupabase() {
+  const supabase = createClient(`${proxy}https/${TARGET}/supabase`, "{{ cred_main }}", {
+    global: { headers: keyed }, realtime: { transport: class {} },
+  });
+  const { data, error } = await supabase.from("items").select("*").eq("name", "a&b");
+  assert.equal(error, null);
+  assert.deepEqual(data, [{ id: 1, query: "select=*&name=eq.a%26b" }]);
+  assert.deepEqual((await supabase.from("items").insert({ name: "x" }).select()).data, [{ name: "x" }]);
+  assert.equal((await supabase.storage.from("files").upload("a.bin", upload)).data.path, "a.bin");
+}
+
+const tests = [testOpenAI, testAnthropic, testStripe, testTwilio, testOctokit, testSlack, testGemini, testSupabase];
+for (const test of tests.filter((t) => !process.argv[2] || process.argv[2] === t.name)) {
   await test();
   console.log(test.name);
 }
