@@ -391,7 +391,7 @@ func TestListen(t *testing.T) {
 	feed := feedOf(t, environ)
 	seq := func(i int) string { return fmt.Sprint(int64(read[map[string]any](t, feed[i])["seq"].(float64))) }
 
-	r := lectern(t, "", environ, "listen", "--forward-to", h.URL, "--replay", seq(1)+".."+seq(2), "--batch", "3")
+	r := lectern(t, "", environ, "listen", "--forward-to", strings.TrimPrefix(h.URL, "http://"), "--replay", seq(1)+".."+seq(2), "--batch", "3")
 	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.code != exitOK || r.out != want || !strings.Contains(r.err, "Sent 2 changes to the receiver") {
 		t.Errorf("%+v; want %q", r, want)
 	}
@@ -399,7 +399,11 @@ func TestListen(t *testing.T) {
 		t.Errorf("%v, want %v", h.stored(), feed[1:3])
 	}
 
-	process := start(t, "listen", "--forward-to", h.URL, "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(h.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := start(t, "listen", "--forward-to", port, "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
 	eventually.True(t, "it listens", func() bool { return metricOfService(t, s, "lectern_feed_waiting") == 1 })
 	fillPush(t, s, 2, 1)
 	eventually.True(t, "the new ones", func() bool { return slices.Equal(h.stored(), append(feed[1:3:3], feedOf(t, environ)[4:]...)) })

@@ -318,6 +318,42 @@ func TestPostgresKilled(t *testing.T) {
 	w.check(t)
 }
 
+// late is a copy whose database is out of reach at first.
+type late struct {
+	*postgres.Destination
+	failures *int
+}
+
+func (l late) Open(ctx context.Context) (replicate.Position, error) {
+	if *l.failures++; *l.failures == 1 {
+		return replicate.Position{}, replicate.Temporary(errors.New("out of reach"))
+	}
+	return l.Destination.Open(ctx)
+}
+
+// A sync that follows waits for a destination that is out of reach at its start. Another one fails.
+func TestDestinationOutOfReachAtTheStart(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 3)
+	if _, err := w.sync(t.Context(), late{w.open(t, w.options()), new(int)}); err == nil || !strings.Contains(err.Error(), "out of reach") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := replicate.Run(ctx, replicate.Options{
+		Client: w.client, Source: w.is(), Destination: late{w.open(t, w.options()), new(int)}, Follow: true, PageSize: 7, Attempts: 2,
+		Progress: func(p replicate.Progress) {
+			if p.Current {
+				cancel()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	w.check(t)
+}
+
 // waiting is a copy that says when it is open, and waits then.
 type waiting struct {
 	*postgres.Destination
