@@ -305,7 +305,7 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		batch.Bytes += p.bytes
 		batch.Position, batch.Current, batch.LastSeq = at, p.Current, p.LastSeq
 		rest := limits.Linger - time.Since(began)
-		// An erasure waits for nothing: who asked for it waits for all copies.
+		// An erasure does not wait for other changes: its caller may wait for all copies.
 		full := starts || slices.ContainsFunc(p.Changes, erases) || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
 		wait = 0
 		if p.Current && r.Follow {
