@@ -305,13 +305,13 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		batch.Bytes += p.bytes
 		batch.Position, batch.Current, batch.LastSeq = at, p.Current, p.LastSeq
 		rest := limits.Linger - time.Since(began)
-		// An erasure does not wait for other changes: its caller may wait for all copies.
-		full := starts || slices.ContainsFunc(p.Changes, erases) || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
+		full := starts || len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
 		wait = 0
 		if p.Current && r.Follow {
 			wait = longestRequest
 		}
-		if p.Current && r.Follow && len(batch.Changes) > 0 && rest > 0 && !full {
+		// An erasure does not wait for other changes: its caller may wait for all copies.
+		if p.Current && r.Follow && len(batch.Changes) > 0 && rest > 0 && !full && !slices.ContainsFunc(batch.Changes, erases) {
 			wait = min(rest, longestRequest)
 			continue
 		}
