@@ -29,7 +29,7 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 	for i := range 5 {
 		fmt.Fprintf(&table, "%d;31.1.2024\n4;%d.2.2024;\n;31.1.2024;\n%s;31.1.2024;\n", i, 31+i, strings.Repeat("x", 2000))
 	}
-	table.WriteString("a\x01;1.1.0000;\nb;1.1.2024;\"x\n")
+	table.WriteString("a\x01;1.1.0000;\nb;1.1.2024;5\"x\n")
 	for _, tt := range []struct {
 		resource, records string
 		flags             []string
