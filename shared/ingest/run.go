@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/panics"
 )
 
 // run stores the records of one body: this goroutine reads and parses a batch while another stores the one before.
@@ -45,14 +45,6 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// panicked carries a panic to the goroutine that serves the request.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
-
 // all reads l to its end and stores what it holds.
 func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,9 +69,7 @@ func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 	}
 	close(full)
 	storeErr := <-stored
-	if p, ok := errors.AsType[*panicked](storeErr); ok {
-		panic(p)
-	}
+	panics.Rethrow(storeErr)
 	if readErr != nil && !errors.Is(readErr, errStopped) && errors.Is(storeErr, context.Canceled) {
 		storeErr = nil // readErr caused the cancellation
 	}
@@ -149,11 +139,7 @@ func blank(line []byte) bool { return len(bytes.Trim(line, " \t\r")) == 0 }
 
 // storeAll stores batches until there are no more.
 func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicked{v, debug.Stack()}
-		}
-	}()
+	defer panics.Catch(&err)
 	for b := range full {
 		if err := r.storeBatch(ctx, b); err != nil {
 			return err

@@ -22,6 +22,8 @@ import (
 	"iter"
 	"math"
 	"sync"
+
+	"github.com/lectern-dev/lectern/shared/panics"
 )
 
 // Position is a position in an ordered list: the sort key of a record, with its id to break ties. Times are Unix
@@ -186,7 +188,7 @@ func (l *List) Begun() int { return l.sink.taken }
 func (l *List) Whole() ([]byte, bool) { return l.sink.buf, !l.more }
 
 // Chunks yields the body piece by piece. A piece is valid until the next one is asked for. The next chunk is read
-// while the caller writes the last one. The first error ends the sequence.
+// while the caller writes the last one. The first error ends the sequence. A panic of the Source reaches the caller.
 func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if !l.more {
@@ -232,6 +234,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 				return
 			}
 			if c.err != nil {
+				panics.Rethrow(c.err)
 				yield(nil, c.err)
 				return
 			}
@@ -243,6 +246,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 
 // read fills the sink with the next chunk and reports whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
+	defer panics.Catch(&err)
 	l.sink.begin()
 	err = Limited(ctx, func() error {
 		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)

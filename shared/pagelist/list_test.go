@@ -162,6 +162,36 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestPanicWhileReadingAhead checks that a panic of a source in a later chunk reaches the goroutine that serves the request,
+// which recovers from it.
+func TestPanicWhileReadingAhead(t *testing.T) {
+	rows := map[string]int64{}
+	for n := range 2000 {
+		rows[fmt.Sprint(n)] = int64(n)
+	}
+	src := &table{rows: rows}
+	src.before = func() {
+		if src.chunks == 1 {
+			panic("a row that nobody expects")
+		}
+	}
+	l, err := Open(t.Context(), src, Page{After: whole.After, End: whole.End, Limit: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	defer func() {
+		if fault := recover(); fault == nil || !strings.Contains(fmt.Sprint(fault), "a row that nobody expects") {
+			t.Errorf("recovered %v", fault)
+		}
+	}()
+	for _, err := range l.Chunks() {
+		if err != nil {
+			t.Errorf("the sequence ends with %v", err)
+		}
+	}
+}
+
 // TestOneChunkIsDocumented checks that the documentation has the size of a list that is read in one chunk, and so has an
 // ETag.
 func TestOneChunkIsDocumented(t *testing.T) {

@@ -37,7 +37,7 @@ type Store interface {
 
 // Answer has the changes that a request has waited for.
 type Answer struct {
-	// Body is the page. It is nil if the page is large: the request must read it itself.
+	// Body is the page. It is nil if the page is large, or if reading it panicked: the request must read it itself.
 	Body []byte
 	// Last, Examined and More are those of [change.Page].
 	Last, Examined int64
@@ -168,8 +168,19 @@ func (w *Watch) run(ctx context.Context, p *project) {
 }
 
 // look looks once, and reads a page for each group that may have news, one after the other. If it fails, the next look
-// repeats it.
+// repeats it. If it panics, the requests read for themselves, so that each answers for its own panic.
 func (w *Watch) look(ctx context.Context, p *project) {
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, g := range p.groups {
+			close(g.done)
+		}
+		clear(p.groups)
+	}()
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	last, err := w.store.LastSeq(within, p.id)
 	cancel()

@@ -104,3 +104,27 @@ func TestOtherTypes(t *testing.T) {
 		}
 	})
 }
+
+// broken is a feed whose rows make its reader panic.
+type broken struct{ feed }
+
+func (*broken) Changes(context.Context, change.Ask) (*change.Page, error) {
+	panic("a row that nobody expects")
+}
+
+// TestPanic checks that a panic while a page is read ends the waits, which then read for themselves, and not the process.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &broken{}
+		store.last.Store(1)
+		w := New(store)
+		for _, types := range []change.Types{change.All, change.Entry} {
+			if answer, err := w.Wait(t.Context(), change.Ask{ProjectID: "p", Types: types, Limit: 100}); err != nil || answer.Body != nil {
+				t.Errorf("%+v, %v", answer, err)
+			}
+		}
+		if w.Waiters() != 0 {
+			t.Errorf("%d still wait", w.Waiters())
+		}
+	})
+}
