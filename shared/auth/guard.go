@@ -51,13 +51,10 @@ func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Princ
 		if err != nil {
 			return apierr.NotAuthorized().Because(err)
 		}
-		p, rate, err := g.count(r.Context(), project, key)
+		p, rate, err := g.check(r.Context(), project, key, 0)
 		rate.WriteHeader(w.Header())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !rate.Allowed:
-			return tooMany(rate.RetryAfter)
 		}
 		return next(w, r, p)
 	}
@@ -106,20 +103,11 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 // (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero if the key
 // is not valid. Check writes the key's id and project to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
-	p, rate, err := g.count(ctx, projectID, key)
-	switch {
-	case err != nil:
-		return p, rate, err
-	case !p.Scopes.Has(scope):
-		return p, rate, apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
-	case !rate.Allowed:
-		return p, rate, tooMany(rate.RetryAfter)
-	}
-	return p, rate, nil
+	return g.check(ctx, projectID, key, scope)
 }
 
-// count verifies key and counts the request against its rate. It leaves to its caller what follows from the rate.
-func (g *Guard) count(ctx context.Context, projectID, key string) (Principal, ratelimit.Result, error) {
+// check is [Guard.Check]. A scope of 0 is one that every key has.
+func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
 		if why, ok := errors.AsType[Refusal](err); ok {
@@ -129,10 +117,16 @@ func (g *Guard) count(ctx context.Context, projectID, key string) (Principal, ra
 	}
 	info := httpapi.InfoFrom(ctx)
 	info.KeyID, info.ProjectID = p.KeyID, p.ProjectID
-	if err := info.Admit(p.ProjectID); err != nil {
-		return p, ratelimit.Result{}, err
+	rate := g.limiter.Allow(ctx, p.KeyID, g.rateOf(p))
+	switch {
+	case scope != 0 && !p.Scopes.Has(scope):
+		err = apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+	case !rate.Allowed:
+		err = tooMany(rate.RetryAfter)
+	default:
+		err = info.Admit(p.ProjectID)
 	}
-	return p, g.limiter.Allow(ctx, p.KeyID, g.rateOf(p)), nil
+	return p, rate, err
 }
 
 // Still reports whether the key of a request that [Guard.Protect] passed may still be used. A request that has waited asks

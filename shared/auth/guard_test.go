@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
@@ -44,6 +45,9 @@ func serve(t *testing.T, keyRate, anonymous ratelimit.Rate) *api {
 	router.Get("/projects/{projectId}", g.Anonymous(say))
 	a.router = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := &httpapi.Info{Logger: slog.New(slog.DiscardHandler), ClientAddress: r.Header.Get("Test-Address")}
+		if r.URL.Query().Has("full") {
+			info.Admit = func(string) error { return apierr.New(apierr.RateLimited, "Full.") }
+		}
 		router.ServeHTTP(w, r.WithContext(httpapi.WithInfo(r.Context(), info)))
 	})
 	return a
@@ -110,6 +114,13 @@ func TestProtect(t *testing.T) {
 		{"a scope it lacks", "/projects/p/proxy", []string{a.key}, 403, map[string]any{
 			"error":     map[string]any{"code": "insufficient_scope", "message": "The API key does not have the scope proxy:use."},
 			"projectId": "p",
+		}, true},
+		{"a scope it lacks, over the project's share", "/projects/p/proxy?full", []string{a.key}, 403, map[string]any{
+			"error":     map[string]any{"code": "insufficient_scope", "message": "The API key does not have the scope proxy:use."},
+			"projectId": "p",
+		}, true},
+		{"over the project's share", "/projects/p/entries?full", []string{a.key}, 429, map[string]any{
+			"error": map[string]any{"code": "rate_limited", "message": "Full."}, "projectId": "p",
 		}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
