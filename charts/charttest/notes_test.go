@@ -233,3 +233,40 @@ func TestForwardingHeadersAreBelieved(t *testing.T) {
 		})
 	}
 }
+
+// TestTrustedProxies checks whom the edge believes by default, and its limits.
+// TestOneClientLeavesRoom of the edge runs with these settings.
+func TestTrustedProxies(t *testing.T) {
+	for _, tt := range []struct{ values, want string }{
+		{"", "private"},
+		{"edge: {service: {type: LoadBalancer}}", ""},
+		{"edge: {service: {type: NodePort}}", ""},
+		{"edge: {service: {type: LoadBalancer}}\ntrustedProxies: private", "private"},
+		{"trustedProxies: []", ""},
+		{"trustedProxies: [10.0.0.0/8, \"fd00::/8\"]", "10.0.0.0/8,fd00::/8"},
+	} {
+		t.Run(tt.values, func(t *testing.T) {
+			got := ""
+			for _, e := range podSpecs(render(t, tt.values))["lectern-edge"].Containers[0].Env {
+				switch e.Name {
+				case "TRUSTED_PROXIES":
+					got = e.Value
+				case "MAX_IN_FLIGHT":
+					if e.Value != "4096" {
+						t.Errorf("MAX_IN_FLIGHT is %s", e.Value)
+					}
+				case "MAX_WAITING", "READ_TIMEOUT", "WRITE_TIMEOUT":
+					t.Errorf("the chart sets %s", e.Name)
+				}
+			}
+			if got != tt.want {
+				t.Errorf("TRUSTED_PROXIES is %q; want %q", got, tt.want)
+			}
+		})
+	}
+	for _, values := range []string{"trustedProxies: [private]", "trustedProxies: all"} {
+		if _, err := tryRender(t, values); err == nil {
+			t.Errorf("%s is accepted", values)
+		}
+	}
+}

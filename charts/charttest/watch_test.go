@@ -224,7 +224,10 @@ func TestWarnings(t *testing.T) {
 		name, values, text string
 		want               bool
 	}{
-		{"a route, and no trusted proxies", "routing: {nginx: {enabled: true}}", "WARNING: trustedProxies is empty", true},
+		{"a route, and no trusted proxies", "routing: {nginx: {enabled: true}}\ntrustedProxies: []", "WARNING: trustedProxies is empty", true},
+		{"a route, and trusted proxies by default", "routing: {nginx: {enabled: true}}", "WARNING", false},
+		{"a route, and no public URL", "routing: {nginx: {enabled: true}}", "publicUrl is not set", true},
+		{"a route, and a public URL", "routing: {nginx: {enabled: true}}\npublicUrl: https://api.example.com", "publicUrl is not set", false},
 		{"a route, and trusted proxies", "routing: {nginx: {enabled: true}}\ntrustedProxies: [10.0.0.0/8]", "WARNING", false},
 		{"no route", "", "WARNING", false},
 		{"undeclared projects", "undeclaredProjects: allow", "WARNING: undeclaredProjects is allow", true},

@@ -7,10 +7,13 @@ package admission
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 // ErrFull is returned if all of a pool is taken, and ErrShare if a holder has its share.
@@ -19,16 +22,45 @@ var (
 	ErrShare = errors.New("the holder has its share")
 )
 
+// Holder is a project, or the network of clients whose project is not known. The zero Holder is a client whose network is
+// not known either, and has no share of its own.
+type Holder struct {
+	name   string
+	around string // of an IPv6 /64: its /48, which has twice a share
+}
+
+// Project returns the project as a Holder.
+func Project(id string) Holder { return Holder{name: "project " + id} }
+
+// Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64.
+func Network(address string) Holder {
+	h := Holder{name: "network " + httpapi.Network(address)}
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
+		if around, err := ip.WithZone("").Prefix(48); err == nil {
+			h.around = "network " + around.String()
+		}
+	}
+	return h
+}
+
+// Client returns the network of the client whose request has this Info. It is the zero Holder if the client's address may be
+// that of a proxy for all clients.
+func Client(info *httpapi.Info) Holder {
+	if !info.ClientKnown {
+		return Holder{}
+	}
+	return Network(info.ClientAddress)
+}
+
 // Pool is an amount of something that requests take and give back: requests in flight, waits, bytes. Each holder may have
-// a share of it. A holder is a project, or the network of clients whose project is not known. The empty holder has no share
-// of its own. A Pool may be used from several goroutines.
+// a share of it. A Pool may be used from several goroutines.
 type Pool struct {
 	name        string
 	size, share int64
 
 	mu      sync.Mutex
 	used    int64
-	by      map[string]int64 // what each holder has; without zeros
+	by      map[string]int64 // what each holder, and each network around holders, has; without zeros
 	refused int64
 }
 
@@ -43,7 +75,7 @@ func Eighth(size int64) int64 { return max(1, size/8) }
 
 // Take takes n for a holder. The error is ErrShare or ErrFull. A holder that has nothing may take more than its share, and
 // more than all if nothing is taken. Otherwise something larger could never be served.
-func (p *Pool) Take(holder string, n int64) error {
+func (p *Pool) Take(holder Holder, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.admits(holder, n); err != nil {
@@ -59,7 +91,7 @@ func (p *Pool) Take(holder string, n int64) error {
 }
 
 // Move passes n from one holder to another, whose share bounds it. The error is ErrShare.
-func (p *Pool) Move(from, to string, n int64) error {
+func (p *Pool) Move(from, to Holder, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if from == to {
@@ -75,23 +107,33 @@ func (p *Pool) Move(from, to string, n int64) error {
 }
 
 // Give gives back n of a holder.
-func (p *Pool) Give(holder string, n int64) {
+func (p *Pool) Give(holder Holder, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.add(holder, -n)
 }
 
-func (p *Pool) admits(holder string, n int64) error {
-	if has := p.by[holder]; holder != "" && p.size > 0 && has > 0 && has+n > p.share {
+func (p *Pool) admits(holder Holder, n int64) error {
+	if p.exceeds(holder.name, n, p.share) || p.exceeds(holder.around, n, 2*p.share) {
 		return ErrShare
 	}
 	return nil
 }
 
-func (p *Pool) add(holder string, n int64) {
+func (p *Pool) exceeds(name string, n, share int64) bool {
+	has := p.by[name]
+	return name != "" && p.size > 0 && has > 0 && has+n > share
+}
+
+func (p *Pool) add(holder Holder, n int64) {
 	p.used += n
-	if p.by[holder] += n; p.by[holder] == 0 {
-		delete(p.by, holder)
+	for _, name := range []string{holder.name, holder.around} {
+		if name == "" {
+			continue
+		}
+		if p.by[name] += n; p.by[name] == 0 {
+			delete(p.by, name)
+		}
 	}
 }
 

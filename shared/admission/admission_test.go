@@ -15,6 +15,7 @@ import (
 // TestPool checks the bounds of a holder and of all, and what a holder without anything may take.
 func TestPool(t *testing.T) {
 	p := NewPool("test", 10, 4)
+	holder := func(name string) Holder { return Holder{name: name} }
 	for i, tt := range []struct {
 		holder string
 		n      int64
@@ -28,9 +29,9 @@ func TestPool(t *testing.T) {
 	} {
 		var err error
 		if tt.n < 0 {
-			p.Give(tt.holder, -tt.n)
+			p.Give(holder(tt.holder), -tt.n)
 		} else {
-			err = p.Take(tt.holder, tt.n)
+			err = p.Take(holder(tt.holder), tt.n)
 		}
 		if !errors.Is(err, tt.want) {
 			t.Errorf("step %d: %q takes %d: %v; want %v", i, tt.holder, tt.n, err, tt.want)
@@ -39,32 +40,59 @@ func TestPool(t *testing.T) {
 	if p.used != 10 || p.refused != 6 {
 		t.Errorf("%d are taken, %d refused", p.used, p.refused)
 	}
-	if err := NewPool("test", 10, 4).Take("large", 100); err != nil {
+	if err := NewPool("test", 10, 4).Take(holder("large"), 100); err != nil {
 		t.Errorf("what is larger than all can never be served: %v", err)
 	}
 	none := NewPool("test", 0, 1)
 	for range 100 {
-		if err := none.Take("a", 1); err != nil {
+		if err := none.Take(holder("a"), 1); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestNetworks checks what is one network, and that the networks of an IPv6 /48 have two shares together.
+func TestNetworks(t *testing.T) {
+	p := NewPool("test", 100, 2)
+	for i, tt := range []struct {
+		address string
+		want    error
+	}{
+		{"2001:db8:1:1::1", nil}, {"2001:db8:1:1::2%eth0", nil}, {"2001:db8:1:1::3", ErrShare},
+		{"2001:db8:1:2::1", nil}, {"2001:db8:1:3::1", nil}, {"2001:db8:1:4::1", ErrShare}, {"2001:db8:2:1::1", nil},
+		{"10.0.0.1", nil}, {"::ffff:10.0.0.1", nil}, {"10.0.0.1", ErrShare}, {"::ffff:10.0.0.2", nil},
+		{"no address", nil}, {"no address", nil}, {"no address", ErrShare},
+	} {
+		if err := p.Take(Network(tt.address), 1); !errors.Is(err, tt.want) {
+			t.Errorf("step %d: %s: %v; want %v", i, tt.address, err, tt.want)
+		}
+	}
+	p.Give(Network("2001:db8:1:3::1"), 1)
+	if err := p.Move(Holder{}, Network("2001:db8:1:9::1"), 1); err != nil {
+		t.Errorf("a place that was given back: %v", err)
+	}
+	if known, unknown := Client(&httpapi.Info{ClientAddress: "::1", ClientKnown: true}), Client(&httpapi.Info{ClientAddress: "::1"}); known != Network("::1") || unknown != (Holder{}) {
+		t.Errorf("the clients are %v and %v", known, unknown)
 	}
 }
 
 // TestMove checks that a place of a network becomes a project's, within its share.
 func TestMove(t *testing.T) {
 	p := NewPool("test", 16, 2)
-	for range 3 {
-		if err := p.Take("", 1); err != nil {
-			t.Fatal(err)
+	network := Network("2001:db8::1")
+	if err := p.Take(network, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Take(Holder{}, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i, from := range []Holder{network, network, {}} {
+		if err := p.Move(from, Project("a"), 1); (err != nil) != (i == 2) || err != nil && !errors.Is(err, ErrShare) {
+			t.Errorf("move %d: %v", i, err)
 		}
 	}
-	for i, want := range []error{nil, nil, ErrShare} {
-		if err := p.Move("", "project", 1); !errors.Is(err, want) {
-			t.Errorf("move %d: %v; want %v", i, err, want)
-		}
-	}
-	p.Give("project", 2)
-	p.Give("", 1)
+	p.Give(Project("a"), 2)
+	p.Give(Holder{}, 1)
 	if p.used != 0 || len(p.by) != 0 {
 		t.Errorf("%d are taken, by %v", p.used, p.by)
 	}

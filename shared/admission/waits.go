@@ -5,7 +5,8 @@ import "github.com/lectern-dev/lectern/shared/config"
 // WaitOptions bound the requests that wait for changes.
 type WaitOptions struct {
 	// How many requests of the change feed may wait for changes at once; they do not count in MAX_IN_FLIGHT. One project
-	// may have an eighth of them. One more gets 503, or 429 over the share. 0: any number.
+	// may have an eighth of them, at the edge one client network, if TRUSTED_PROXIES tells which it is. One more gets 503,
+	// or 429 over the share. 0: any number.
 	MaxWaiting int `env:"MAX_WAITING" envDefault:"4096"`
 }
 

@@ -23,6 +23,8 @@ type Info struct {
 	BaseURL func() string
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
+	// ClientKnown reports that ClientAddress is one client's. Otherwise it may be that of a proxy for all clients.
+	ClientKnown bool
 
 	// Admit makes the request one of a project's, once a key has shown that it is. The error is the answer if the project
 	// has as many requests in flight as it may. Never nil.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 // retryRefused is the Retry-After of a request over a share.
@@ -22,17 +21,13 @@ func refusal(err error, what, why string) error {
 	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
 }
 
-// enter takes a slot. The request's project is not known yet. So the slot is that of the client's network, if TRUSTED_PROXIES
-// tells it, or clients come from within the platform. Otherwise it is nobody's: the address may be that of a proxy for all
-// clients. A service behind the edge leaves the networks to the edge.
+// enter takes a slot. The request's project is not known yet, so the slot is that of the client's network, if that is known.
+// A service behind the edge leaves the networks to the edge.
 func (x *exchange) enter() error {
-	c := x.chain
-	if c.slots == nil {
+	if x.chain.slots == nil {
 		return nil
 	}
-	if x.holder == "" && (c.inside || len(c.config.TrustedProxies) > 0) {
-		x.holder = "network " + httpapi.Network(x.info.ClientAddress)
-	}
+	x.holder = admission.Client(&x.info)
 	return x.takeSlot()
 }
 
@@ -49,7 +44,7 @@ func (x *exchange) admit(projectID string) error {
 	if x.chain.slots == nil {
 		return nil
 	}
-	to := "project " + projectID
+	to := admission.Project(projectID)
 	if err := x.chain.slots.Move(x.holder, to, x.slots); err != nil {
 		return refusal(err, "Too many requests of this project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
 	}

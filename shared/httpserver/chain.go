@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,6 @@ type chain struct {
 
 	traced       http.Handler                        // nil when tracing is off
 	cors         *cors.Cors                          // nil when off
-	inside       bool                                // no documented path, and clients within the platform
 	corsOnErrors *cors.Cors                          // of a plain listener; nil: its errors have no headers of CORS
 	compress     func(http.Handler) http.HandlerFunc // nil on the internal listener
 	headers      headers                             // of every answer
@@ -72,6 +72,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		draining:  draining,
 		origin: origin{
 			publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies, edge: trustedkeys.New(o.Config.EdgeKeys),
+			inside: o.Inside || !public,
 		},
 		headers: headers{
 			noSniff:         []string{"nosniff"},
@@ -80,9 +81,15 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			vary:            []string{"X-Api-Key, Accept, Accept-Encoding"},
 			connectionClose: []string{"close"},
 		},
-		inside: o.Inside || !public,
 		quiet:  func(string) bool { return false },
 		refuse: httpapi.WriteError,
+	}
+	var once sync.Once
+	c.origin.unnamed = func(r *http.Request) {
+		once.Do(func() {
+			o.Telemetry.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a proxy in front takes requests by https, and PUBLIC_URL is not set: links have the request's Host. "+
+				"Set PUBLIC_URL, or the proxy's CIDRs as TRUSTED_PROXIES, to have links with the host that clients use")
+		})
 	}
 	if o.Refuse != nil && public {
 		c.refuse = o.Refuse
@@ -179,7 +186,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.info.BaseURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.admit, x.leave, x.hold
 	var refused error
 	x.fromEdge, refused = c.origin.takeEdgeKey(r)
-	x.info.ClientAddress = c.origin.clientAddress(r, x.fromEdge)
+	x.info.ClientAddress, x.info.ClientKnown = c.origin.client(r, x.fromEdge)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
 	c.metrics.inFlight.Add(1)
@@ -198,6 +205,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body = &patientBody{ReadCloser: r.Body, control: x.control, stall: c.config.ReadTimeout}
 		r.Body = x.body
+		_ = x.control.EnableFullDuplex() // otherwise net/http reads the body before it sends the answer
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
@@ -295,7 +303,9 @@ func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.recovered(fault)
 	}
-	x.body.finish()
+	if x.body != nil {
+		_ = x.body.Close() // it has no error
+	}
 	elapsed := time.Since(x.start)
 	x.chain.metrics.record(x, elapsed)
 	x.accessLine(elapsed)

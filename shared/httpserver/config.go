@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -26,8 +25,10 @@ type Config struct {
 	PublicURL string `env:"PUBLIC_URL"`
 
 	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto and -Host from these and
-	// from the edge, and Forwarded in a request that has none of them. Not set: from the edge alone.
-	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
+	// from the edge, and Forwarded in a request that has none of them. Or the word private: from a peer in a private network
+	// (RFC 1918, 100.64.0.0/10, fc00::/7), the last public address in X-Forwarded-For is the client's, and no other header is
+	// believed. Not set: from the edge alone. X-Forwarded-Proto: https is believed from anyone.
+	TrustedProxies Proxies `env:"TRUSTED_PROXIES"`
 
 	// Keys that the edge and the services share, comma-separated, each of 16 to 256 visible ASCII characters. The edge
 	// sends the first, and needs one. A service believes the forwarding headers of a request that has any of them. Not
@@ -47,8 +48,8 @@ type Config struct {
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"120s"`
 
 	// How many requests the public address serves at once. One project may have an eighth of them, and so may one client
-	// network, if TRUSTED_PROXIES tells which it is or the paths are internal. Further requests get 503, or 429 over a
-	// share. 0: any number.
+	// network, if TRUSTED_PROXIES tells which it is or the paths are internal. The networks of an IPv6 /48 may have a quarter.
+	// Further requests get 503, or 429 over a share. 0: any number.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 
 	// How many bytes of answers the process holds at once until clients have taken them. One project may have a quarter of
@@ -135,8 +136,8 @@ func isOrigin(text string, withPath bool) bool {
 // warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients that are not inside
 // the platform come through a proxy in front.
 func (c Config) warn(ctx context.Context, log *slog.Logger, inside bool) {
-	if c.PublicURL != "" && len(c.TrustedProxies) == 0 && len(c.EdgeKeys) == 0 && !inside {
+	if c.PublicURL != "" && !c.TrustedProxies.some() && len(c.EdgeKeys) == 0 && !inside {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+
-			"and share the rates of requests without a key and of refused keys; allowed: the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
+			"and share the rates of requests without a key and of refused keys; allowed: private, or the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
 	}
 }

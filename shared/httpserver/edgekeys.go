@@ -21,5 +21,6 @@ func (o *origin) takeEdgeKey(r *http.Request) (fromEdge bool, err error) {
 	if len(given) != 1 {
 		return false, nil
 	}
-	return o.edge.Has(httpapi.Network(o.clientAddress(r, false)), given[0])
+	address, _ := o.client(r, false)
+	return o.edge.Has(httpapi.Network(address), given[0])
 }

@@ -26,7 +26,7 @@ func TestEdgeKeys(t *testing.T) {
 	report(internal)
 	both := serve(t, setup{routes: report, internal: internal, environ: map[string]string{"EDGE_KEYS": one + ", " + two}})
 	none := serve(t, setup{routes: report})
-	const believed, not = "1.2.3.4 https://api.example.com", "127.0.0.1 http://a.example"
+	const believed, not = "1.2.3.4 https://api.example.com", "127.0.0.1 https://a.example" // anyone may raise the scheme
 	for _, tc := range []struct {
 		name string
 		on   string

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
@@ -39,12 +40,11 @@ type exchange struct {
 	severed bool // nothing may follow: the answer is incomplete
 	aborted bool // the connection is to end without the rest of the answer
 
-	holder string // the project or network whose share the slot and the bytes count against; see admission.Pool
-	slots  int64  // 1 while the request has a slot
-	held   int64  // bytes of the answer that the process holds
+	holder admission.Holder // whose share the slot and the bytes count against
+	slots  int64            // 1 while the request has a slot
+	held   int64            // bytes of the answer that the process holds
 
 	fromEdge bool // the request had a key of the edge
-	duplex   bool // the answer may begin before the body has ended
 }
 
 // errSevered is returned by writes after the handler gave up.
@@ -61,7 +61,7 @@ func (x *exchange) WriteHeader(status int) {
 		return
 	}
 	x.status = status
-	if x.chain.draining.Load() || x.mayHideRequest() { // while it drains, the client's next request is for another replica
+	if x.chain.draining.Load() || x.isLast() { // while it drains, the client's next request is for another replica
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.coding != "" && x.request.Method == http.MethodHead {
@@ -72,20 +72,14 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// mayHideRequest reports whether the bytes after the request's body may be no request of the client's, so that the
-// connection must end with the answer.
+// isLast reports whether the connection must end with the answer, because the bytes after it may be no request of the
+// client's.
 //
-// A proxy on the way may have framed a chunked body by an additional Content-Length (RFC 9112, section 6.1). With full
-// duplex, an answer may precede the end of a malformed body, and net/http would serve what follows as a request.
-func (x *exchange) mayHideRequest() bool {
-	return x.request.ProtoMajor == 1 && (len(x.request.TransferEncoding) > 0 || x.duplex && x.body.unfinished())
-}
-
-// EnableFullDuplex lets the handler answer before it has read the body. The handler calls it through
-// http.ResponseController.
-func (x *exchange) EnableFullDuplex() error {
-	x.duplex = true
-	return x.control.EnableFullDuplex()
+// An answer never waits for the rest of the request's body: a client that does not send it would hold its place. What
+// follows such an answer may be the rest. A proxy on the way may have framed a chunked body by an additional
+// Content-Length (RFC 9112, section 6.1).
+func (x *exchange) isLast() bool {
+	return x.request.ProtoMajor == 1 && (len(x.request.TransferEncoding) > 0 || x.body.unfinished())
 }
 
 // describeCoded gives the answer to HEAD the headers that the compressed body of GET would have. Its length is
@@ -182,7 +176,7 @@ func (x *exchange) abort() {
 
 // baseURL is the request's Info.BaseURL. Below a host for clients within the platform, there is no documented path.
 func (x *exchange) baseURL() string {
-	if x.chain.inside {
+	if x.chain.origin.inside {
 		return x.chain.origin.publicURL
 	}
 	return x.chain.origin.baseURL(x.request, x.fromEdge)
@@ -269,13 +263,10 @@ func (b *patientBody) setDeadline(t time.Time) error {
 	return b.control.SetReadDeadline(t)
 }
 
-// finish ends the handler's reads, and gives the client READ_TIMEOUT from now to send the rest of the body. If another
-// goroutine still reads, net/http would end that read and drop the deadline, and then wait for the rest without any. So
-// finish ends that read itself.
-func (b *patientBody) finish() {
-	if b == nil {
-		return
-	}
+// Close ends the handler's reads, and gives the client READ_TIMEOUT from now to send the rest of the body. It never waits
+// for the client: net/http reads the rest once the handler has returned. If another goroutine still reads, net/http would
+// end that read and drop the deadline, and then wait for the rest without any. So Close ends that read itself.
+func (b *patientBody) Close() error {
 	if !b.reading.TryLock() {
 		_ = b.control.SetReadDeadline(time.Unix(1, 0)) // a closed connection fails the read
 		b.reading.Lock()
@@ -284,6 +275,7 @@ func (b *patientBody) finish() {
 	b.over = true
 	b.reading.Unlock()
 	b.bound()
+	return nil
 }
 
 // Read reads within the limit.

@@ -1,86 +1,102 @@
 package httpserver
 
 import (
+	"iter"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // origin finds out the client's address and the URL that it used. It believes the forwarding headers of trusted proxies
-// and of the edge alone.
+// and of the edge alone, and a forwarded https of any client.
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
-	trusted   []netip.Prefix
+	trusted   Proxies
 	edge      *trustedkeys.Set
+	inside    bool // clients are within the platform, and each is its own peer
+
+	// unnamed is called for each request whose peer forwards https and no host that is believed. A proxy in front may have
+	// replaced the request's own.
+	unnamed func(r *http.Request)
 }
 
-// believes reports whether the forwarding headers of r are believed. fromEdge reports that r had a key of the edge.
+// believes reports whether all forwarding headers of r are believed. fromEdge reports that r had a key of the edge.
 func (o *origin) believes(r *http.Request, fromEdge bool) bool {
-	return fromEdge || len(o.trusted) > 0 && o.trusts(peerAddress(r.RemoteAddr))
+	return fromEdge || len(o.trusted.CIDRs) > 0 && o.trusted.trust(parseAddress(r.RemoteAddr))
 }
 
-// trusts reports whether address is a trusted proxy's.
-func (o *origin) trusts(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
-	}
-	ip = ip.Unmap().WithZone("")
-	for _, prefix := range o.trusted {
-		if prefix.Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-// clientAddress returns the client's IP address. If the peer is the edge or a trusted proxy, that is the last address in
-// X-Forwarded-For that is no trusted proxy. A client can forge the addresses before it. Otherwise it is the peer's.
-func (o *origin) clientAddress(r *http.Request, fromEdge bool) string {
-	client := peerAddress(r.RemoteAddr)
-	if !o.believes(r, fromEdge) {
-		return client
-	}
-	lines := r.Header["X-Forwarded-For"]
-	for i := len(lines) - 1; i >= 0; i-- {
-		hops := strings.Split(lines[i], ",")
-		for j := len(hops) - 1; j >= 0; j-- {
-			hop := peerAddress(strings.TrimSpace(hops[j]))
-			ip, err := netip.ParseAddr(hop)
-			if err != nil {
-				return client
+// client returns the client's IP address, and whether that is known to be one client's.
+//
+// Behind the edge or a trusted proxy, the address is the last in X-Forwarded-For that is no trusted proxy's. A client can
+// forge the addresses before it. With private, and a peer in a private network, it is the last public one. Otherwise it is
+// the peer's, which may be that of a proxy for all clients.
+//
+// A service behind the edge leaves the shares of networks to the edge.
+func (o *origin) client(r *http.Request, fromEdge bool) (address string, known bool) {
+	peer := parseAddress(r.RemoteAddr)
+	switch {
+	case o.believes(r, fromEdge):
+		client := peerAddress(r.RemoteAddr)
+		for hop := range hopsOf(r.Header) {
+			if !hop.IsValid() {
+				break
 			}
-			if client = ip.Unmap().String(); !o.trusts(client) {
-				return client
+			if client = hop.String(); !o.trusted.trust(hop) {
+				break
+			}
+		}
+		return client, !fromEdge
+	case o.trusted.Private && isPrivate(peer):
+		for hop := range hopsOf(r.Header) {
+			if !hop.IsValid() {
+				break
+			}
+			if isPublic(hop) {
+				return hop.String(), true
 			}
 		}
 	}
-	return client
+	return peerAddress(r.RemoteAddr), o.inside || len(o.trusted.CIDRs) > 0
+}
+
+// hopsOf returns the addresses in X-Forwarded-For, the last first. A text that is no address is a hop that is not valid.
+func hopsOf(h http.Header) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, line := range slices.Backward(h["X-Forwarded-For"]) {
+			for _, hop := range slices.Backward(strings.Split(line, ",")) {
+				if !yield(parseAddress(strings.TrimSpace(hop))) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
-// named no host that is valid in a URL.
+// named no host that is valid in a URL. A forwarded https is believed from anyone: it can only raise the scheme, and a link
+// with http would have a client send its key in clear text.
 func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL
 	}
 	scheme, host := "http", r.Host
-	if r.TLS != nil {
+	proto, forwarded := forwardedFrom(r.Header)
+	if r.TLS != nil || proto == "https" {
 		scheme = "https"
 	}
-	if o.believes(r, fromEdge) {
+	switch {
+	case o.believes(r, fromEdge):
 		if hosts := r.Header["X-Forwarded-Host"]; fromEdge && len(hosts) == 1 && hosts[0] == "" {
 			return "" // the client named no host; r.Host is the address at which the edge reaches this service
-		}
-		proto, forwarded := forwardedFrom(r.Header)
-		if proto == "http" || proto == "https" {
-			scheme = proto
 		}
 		if sane(forwarded) {
 			host = forwarded
 		}
+	case proto == "https":
+		o.unnamed(r)
 	}
 	if !sane(host) {
 		return ""

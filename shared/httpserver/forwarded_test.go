@@ -1,18 +1,22 @@
 package httpserver_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 func TestWhoAsksAndWhere(t *testing.T) {
 	report := func(rt *httpapi.Router) {
 		rt.Get("/x", func(w http.ResponseWriter, r *http.Request) error {
 			info := httpapi.InfoFrom(r.Context())
-			return httpapi.WriteBody(w, r, "text/plain", []byte(info.ClientAddress+" "+info.BaseURL()), "")
+			known := map[bool]string{true: " known", false: ""}[info.ClientKnown]
+			return httpapi.WriteBody(w, r, "text/plain", []byte(info.ClientAddress+known+" "+info.BaseURL()), "")
 		})
 	}
 	direct := serve(t, setup{routes: report})
@@ -31,8 +35,9 @@ func TestWhoAsksAndWhere(t *testing.T) {
 		{
 			"direct, claims are not believed", direct, "a.example",
 			[]string{"X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example", "Forwarded", "for=1.2.3.4;host=evil.example;proto=https"},
-			"127.0.0.1", "http://a.example",
+			"127.0.0.1", "https://a.example", // the scheme is, as it can only be raised
 		},
+		{"direct, http is claimed", direct, "a.example", []string{"X-Forwarded-Proto", "http"}, "127.0.0.1", "http://a.example"},
 		{
 			"behind a proxy", behind, "entries.internal",
 			[]string{"X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example.com"},
@@ -75,8 +80,66 @@ func TestWhoAsksAndWhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, body, _ := strings.Cut(got, "\r\n\r\n")
-			if want := tc.client + " " + tc.url; body != want {
+			want := tc.client + " " + tc.url
+			if tc.on != direct {
+				want = tc.client + " known " + tc.url
+			}
+			if body != want {
 				t.Errorf("got %q, want %q", body, want)
+			}
+		})
+	}
+	if n := strings.Count(direct.log.String(), "PUBLIC_URL is not set"); n != 1 {
+		t.Errorf("the log says %d times that PUBLIC_URL is not set; want once", n)
+	}
+}
+
+// TestPrivateProxies checks what the word private lets a peer say of its client.
+func TestPrivateProxies(t *testing.T) {
+	peers := faulttest.NewPeers(t)
+	s := serve(t, setup{listener: peers, environ: map[string]string{"TRUSTED_PROXIES": "private"}, routes: func(rt *httpapi.Router) {
+		rt.Get("/x", func(w http.ResponseWriter, r *http.Request) error {
+			info := httpapi.InfoFrom(r.Context())
+			return httpapi.WriteBody(w, r, "text/plain", fmt.Appendf(nil, "%s %v %s", info.ClientAddress, info.ClientKnown, info.BaseURL()), "")
+		})
+	}})
+	for _, tt := range []struct {
+		name, peer string
+		forwarded  []string // lines of X-Forwarded-For
+		client     string
+		known      bool
+	}{
+		{"a gateway", "10.0.0.5", []string{"203.0.113.9"}, "203.0.113.9", true},
+		{"a gateway behind a load balancer", "172.31.0.5", []string{"6.6.6.6, 203.0.113.9, 192.168.1.1", "10.0.0.7"}, "203.0.113.9", true},
+		{"addresses of the provider's own", "100.64.3.4", []string{"2001:db8::9, fd00::1"}, "2001:db8::9", true},
+		{"IPv6", "fd12::5", []string{"[2001:db8::9]:4711"}, "2001:db8::9", true},
+		{"a private client behind a gateway may claim any address", "10.0.0.5", []string{"8.8.8.8, 10.3.3.3"}, "8.8.8.8", true},
+		{"a private client that claims none", "10.0.0.5", []string{"10.3.3.3"}, "10.0.0.5", false},
+		{"a pod without a gateway", "10.244.1.7", nil, "10.244.1.7", false},
+		{"a node of a load balancer that rewrites addresses", "192.168.7.7", nil, "192.168.7.7", false},
+		{"no address at the end", "10.0.0.5", []string{"203.0.113.9, <script>"}, "10.0.0.5", false},
+		{"neither private nor public", "10.0.0.5", []string{"127.0.0.1, 169.254.169.254, ::1, 224.0.0.1, 0.0.0.0"}, "10.0.0.5", false},
+		{"a public peer", "203.0.113.7", []string{"8.8.8.8"}, "203.0.113.7", false},
+		{"a public peer beside a private range", "172.32.0.1", []string{"8.8.8.8"}, "172.32.0.1", false},
+		{"a loopback peer", "127.0.0.9", []string{"8.8.8.8"}, "127.0.0.9", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: peers.Dialer(tt.peer).DialContext}}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.public+"/x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = "a.example"
+			req.Header["X-Forwarded-For"] = tt.forwarded
+			req.Header.Set("X-Forwarded-Host", "evil.example") // believed of no private peer
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, err := io.ReadAll(resp.Body)
+			if want := fmt.Sprintf("%s %v http://a.example", tt.client, tt.known); string(got) != want || err != nil {
+				t.Errorf("got %q, %v; want %q", got, err, want)
 			}
 		})
 	}

@@ -47,6 +47,7 @@ type setup struct {
 	checks   []httpserver.Check
 	plain    http.Header
 	spans    sdktrace.SpanExporter
+	listener net.Listener // of the public address; nil: a new one
 }
 
 // serve runs a server until the test ends.
@@ -76,6 +77,7 @@ func serve(t *testing.T, s setup) *running {
 	}
 	type addresses struct{ public, internal net.Addr }
 	ready := make(chan addresses, 1)
+	c.Server.Public = s.listener
 	c.Server.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	server, err := httpserver.New(httpserver.Options{
 		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain,
@@ -291,6 +293,8 @@ func TestConfigValidate(t *testing.T) {
 			"WRITE_TIMEOUT", "IDLE_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT",
 		}},
 		{name: "a proxy that is no CIDR", in: map[string]string{"TRUSTED_PROXIES": "10.0.0.1"}, want: []string{"TRUSTED_PROXIES"}},
+		{name: "private proxies", in: map[string]string{"TRUSTED_PROXIES": " private "}},
+		{name: "private proxies, and others", in: map[string]string{"TRUSTED_PROXIES": "private,10.0.0.0/8"}, want: []string{"TRUSTED_PROXIES"}},
 		{name: "a URL with a query", in: map[string]string{"PUBLIC_URL": "https://a.example/?x=1"}, want: []string{"PUBLIC_URL"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -322,6 +326,7 @@ func TestWarnsOfNoTrustedProxies(t *testing.T) {
 	}{
 		{"a public URL alone", map[string]string{"PUBLIC_URL": "https://api.example.com"}, true},
 		{"with proxies", map[string]string{"PUBLIC_URL": "https://api.example.com", "TRUSTED_PROXIES": "10.0.0.0/8"}, false},
+		{"with private ones", map[string]string{"PUBLIC_URL": "https://api.example.com", "TRUSTED_PROXIES": "private"}, false},
 		{"behind the edge", map[string]string{"PUBLIC_URL": "https://api.example.com", "EDGE_KEYS": "edge-key-0123456789abcdef"}, false},
 		{"neither", nil, false},
 	} {

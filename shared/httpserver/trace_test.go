@@ -3,11 +3,13 @@ package httpserver_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 // keeper keeps its spans when it is shut down, unlike [tracetest.InMemoryExporter].
@@ -35,6 +37,7 @@ func TestWhoChoosesTheTrace(t *testing.T) {
 		{"a client with a wrong key", map[string]string{"EDGE_KEYS": edgeKey}, false, []string{"Lectern-Edge-Key", "edge-key-0123456789abcdeX"}, false},
 		{"the edge", map[string]string{"EDGE_KEYS": edgeKey}, false, []string{"Lectern-Edge-Key", edgeKey}, true},
 		{"a trusted proxy", map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}, false, nil, true},
+		{"a private peer, which may only name its client", map[string]string{"TRUSTED_PROXIES": "private"}, false, []string{"X-Forwarded-For", "203.0.113.9"}, false},
 		{"the internal address", nil, true, nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -43,7 +46,11 @@ func TestWhoChoosesTheTrace(t *testing.T) {
 				exporter := keeper{tracetest.NewInMemoryExporter()}
 				internal := httpapi.NewRouter()
 				answer(internal)
-				s := serve(t, setup{routes: answer, internal: internal, environ: tc.environ, spans: exporter})
+				peers := faulttest.NewPeers(t)
+				s := serve(t, setup{routes: answer, internal: internal, environ: tc.environ, spans: exporter, listener: peers})
+				if strings.HasPrefix(tc.name, "a private peer") {
+					s.client.Transport.(*http.Transport).DialContext = peers.Dialer("10.0.0.5").DialContext
+				}
 				url := s.public
 				if tc.internal {
 					url = s.internal

@@ -44,6 +44,20 @@
       {{- end }}
 {{- end }}
 
+{{/*
+TRUSTED_PROXIES of a component: dict root, name, c. By default nobody is trusted where clients may reach the Service without
+a gateway: their address may be replaced by a private one on the way, and any header of theirs would be believed.
+*/}}
+{{- define "lectern.trustedProxies" -}}
+{{- $trusted := .root.Values.trustedProxies -}}
+{{- if or (eq .name "internal") (include "lectern.behindEdge" .) -}}
+{{- else if kindIs "slice" $trusted -}}
+{{- join "," $trusted -}}
+{{- else if not (and (eq $trusted "auto") (has .c.service.type (list "LoadBalancer" "NodePort"))) -}}
+private
+{{- end -}}
+{{- end }}
+
 {{/* Variables without secrets, as a YAML map: those of the chart's values, overridden by config. */}}
 {{- define "lectern.plainEnvironment" -}}
 {{- $v := .root.Values -}}
@@ -58,7 +72,7 @@
 {{- $_ := set $env "DRAIN_DELAY" (printf "%ds" (int .c.drain.delaySeconds)) -}}
 {{- $_ := set $env "DRAIN_TIMEOUT" (printf "%ds" (int .c.drain.timeoutSeconds)) -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
-{{- if and $v.trustedProxies (ne .name "internal") (not (include "lectern.behindEdge" .)) }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," $v.trustedProxies) }}{{ end -}}
+{{- with include "lectern.trustedProxies" . }}{{ $_ := set $env "TRUSTED_PROXIES" . }}{{ end -}}
 {{- end -}}
 {{- if eq .name "edge" -}}
 {{- $services := list -}}

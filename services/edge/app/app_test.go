@@ -72,7 +72,7 @@ func TestServicesSeeTheClient(t *testing.T) {
 		edge                     running
 		address, proto, sentHost string
 	}{
-		{"direct", outside, "127.0.0.1", "http", "api.internal"},
+		{"direct", outside, "127.0.0.1", "https", "api.internal"}, // anyone may raise the scheme
 		{"behind a trusted proxy", behind, "6.6.6.6", "https", "evil.example"},
 		{"with a public URL", named, "127.0.0.1", "https", "api.example.com"},
 	} {
@@ -274,32 +274,33 @@ func TestAnswersMayTakeLong(t *testing.T) {
 }
 
 // TestWaitsHaveAPlaceOfTheirOwn checks that requests that wait for changes do not count in MAX_IN_FLIGHT, and that one
-// project cannot take the places of others.
+// client network cannot take the places of others, whatever project is in its paths.
 func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	r := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "16"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "16", "TRUSTED_PROXIES": "private"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("wait") {
 			entered <- struct{}{}
 			<-leave
 		}
 	}, routes.Entries)
+	gateway := r.gateway(t)
 	var waiting sync.WaitGroup
-	wait := func(project string) {
+	wait := func(client, project string) {
 		waiting.Go(func() {
-			if resp, text := get(t, r.url+"/projects/"+project+"/entries-changes?wait=60"); resp.StatusCode != http.StatusOK {
-				t.Errorf("a wait of %s: %d %s", project, resp.StatusCode, text)
+			if status, text := gateway(client, "/projects/"+project+"/entries-changes?wait=60"); status != http.StatusOK {
+				t.Errorf("a wait of %s: %d %s", client, status, text)
 			}
 		})
 		<-entered
 	}
-	wait("pr_1")
-	wait("pr_1")
-	wait("pr_2")
-	if resp, text := get(t, r.url+"/projects/pr_1/entries-changes?wait=60"); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("a third wait of one project: %d %s", resp.StatusCode, text)
+	wait("203.0.113.1", "pr_1")
+	wait("203.0.113.1", "pr_2")
+	if status, text := gateway("203.0.113.1", "/projects/pr_3/entries-changes?wait=60"); status != http.StatusTooManyRequests || !strings.Contains(text, "this client") {
+		t.Errorf("a third wait of one client: %d %s", status, text)
 	}
-	if resp, text := get(t, r.url+"/projects/pr_1/entries"); resp.StatusCode != http.StatusOK {
-		t.Errorf("a request next to the waits: %d %s", resp.StatusCode, text)
+	wait("203.0.113.2", "pr_1")
+	if status, text := gateway("203.0.113.1", "/projects/pr_1/entries"); status != http.StatusOK {
+		t.Errorf("a request next to the waits: %d %s", status, text)
 	}
 	close(leave)
 	waiting.Wait()
@@ -316,6 +317,7 @@ func TestOneNetwork(t *testing.T) {
 		another string
 	}{
 		{"public", map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}, "/projects/pr_1/entries", [3]string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, "2001:db8:0:1::1"},
+		{"behind a gateway in a private network", map[string]string{"TRUSTED_PROXIES": "private"}, "/projects/pr_1/entries", [3]string{"203.0.113.1", "203.0.113.1", "203.0.113.1"}, "203.0.113.2"},
 		{"internal", map[string]string{"EDGE_PATHS": "internal"}, "/internal/entries", [3]string{"127.0.0.1", "127.0.0.1", "127.0.0.1"}, "127.0.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -334,6 +336,9 @@ func TestOneNetwork(t *testing.T) {
 					transport.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: ip}}).DialContext
 				} else {
 					req.Header.Set("X-Forwarded-For", address)
+					if tt.environ["TRUSTED_PROXIES"] == "private" {
+						transport.DialContext = r.peers.Dialer("10.0.0.5").DialContext
+					}
 				}
 				resp, err := transport.RoundTrip(req)
 				if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/services/edge/app"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
@@ -24,6 +25,7 @@ const key = "edge-key-0123456789abcdef"
 // running is an edge that runs until its test ends.
 type running struct {
 	url, internal string
+	peers         *faulttest.Peers // of the public address, if private proxies are trusted
 	log           *logtest.Buffer
 	stop          func() error
 }
@@ -46,6 +48,10 @@ func run(t *testing.T, environ map[string]string, addresses map[routes.Service]s
 	}
 	r := running{log: &logtest.Buffer{}}
 	cfg.LogOutput = r.log
+	if cfg.HTTP.TrustedProxies.Private {
+		r.peers = faulttest.NewPeers(t)
+		cfg.HTTP.Public = r.peers
+	}
 	ready := make(chan struct{})
 	cfg.HTTP.Ready = func(public, internal net.Addr) {
 		r.url, r.internal = "http://"+public.String(), "http://"+internal.String()
@@ -78,6 +84,34 @@ func start(t *testing.T, environ map[string]string, h func(service routes.Servic
 		addresses[s] = backend.Listener.Addr().String()
 	}
 	return run(t, environ, addresses)
+}
+
+// gateway returns a function that sends a GET of a client through a gateway in a private network.
+func (r running) gateway(t *testing.T) func(client, path string, headers ...string) (int, string) {
+	transport := &http.Transport{DialContext: r.peers.Dialer("10.0.0.5").DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(client, path string, headers ...string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		req.Header.Set("X-Forwarded-For", client)
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return resp.StatusCode, string(text)
+	}
 }
 
 // closedPort returns an address where nothing listens.

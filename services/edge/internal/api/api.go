@@ -135,23 +135,24 @@ func (e *Edge) Routes() *httpapi.Router {
 const feed = "/projects/{projectId}/entries-changes"
 
 // waiting passes requests to next. A request that may wait for changes is not among those in flight meanwhile. It has a place
-// among those that wait, which the project in the path holds. The service refuses a request without a valid key at once,
-// unless it has a body to read first.
+// among those that wait, which the client's network holds: only the service knows whether the key is the project's, and
+// counts for that.
 func (e *Edge) waiting(next http.Handler) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		wait := r.URL.Query().Get("wait")
-		project, err := httpapi.PathIdentifier(r, "projectId")
-		if wait == "" || wait == "0" || err != nil || r.Method != http.MethodGet || r.ContentLength != 0 {
+		if wait == "" || wait == "0" || r.Method != http.MethodGet {
 			next.ServeHTTP(w, r)
 			return nil
 		}
-		if err := e.o.Waits.Take(project, 1); errors.Is(err, admission.ErrShare) {
-			return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
+		info := httpapi.InfoFrom(r.Context())
+		client := admission.Client(info)
+		if err := e.o.Waits.Take(client, 1); errors.Is(err, admission.ErrShare) {
+			return apierr.New(apierr.RateLimited, "Too many requests of this client wait for changes. Try again when some have ended.").After(time.Second)
 		} else if err != nil {
 			return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
 		}
-		defer e.o.Waits.Give(project, 1)
-		httpapi.InfoFrom(r.Context()).Leave()
+		defer e.o.Waits.Give(client, 1)
+		info.Leave()
 		next.ServeHTTP(w, r)
 		return nil
 	})

@@ -53,11 +53,6 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		c.upload = &upload{ReadCloser: r.Body, trailer: r.Trailer}
 		r.Body = c.upload
-		if s.name == routes.Proxy {
-			// A target of the proxy may answer before it has read all of the body. Without this, net/http would read the
-			// rest of the body first. HTTP/2 always streams both ways.
-			_ = http.NewResponseController(w).EnableFullDuplex()
-		}
 	}
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }

@@ -121,7 +121,7 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	body, _ := page.Whole()
 	nothing := watch.Answer{Body: bytes.Clone(body), Last: page.Last, Examined: page.Examined}
 	page.Close()
-	holder := "project " + ask.ProjectID
+	holder := admission.Project(ask.ProjectID)
 	if err := a.waits.Take(holder, 1); errors.Is(err, admission.ErrShare) {
 		return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
 	} else if err != nil {
