@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -84,7 +85,7 @@ type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 // it logs the act in one line of the audit log.
 //
 // The line has actor, action, project and key_id. It has new_key_id if the act replaced a key, and removed if the act
-// removes data. Its outcome is "done" or the code of the error. LOG_LEVEL does not hide the line.
+// removes data. Its outcome is "done" or the code of the error, "internal" after a panic. LOG_LEVEL does not hide the line.
 func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		found, err := findKey(r, k.keys)
@@ -92,11 +93,15 @@ func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFun
 			return err
 		}
 		act := &Act{}
+		err = errPanicked
+		defer func() { audit(r.Context(), k.names[found], action, act, err) }()
 		err = next(w, r, act)
-		audit(r.Context(), k.names[found], action, act, err)
 		return err
 	}
 }
+
+// errPanicked is the outcome of an act whose handler panics. The act may have been done in part.
+var errPanicked = errors.New("the handler panicked")
 
 // audit logs one act.
 func audit(ctx context.Context, actor, action string, act *Act, err error) {

@@ -1,12 +1,17 @@
 package auth_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 func TestParseAdminKeys(t *testing.T) {
@@ -52,5 +57,34 @@ func TestParseAdminKeys(t *testing.T) {
 				t.Errorf("the error shows the key: %v", err)
 			}
 		})
+	}
+}
+
+// TestPanicOfAnAct checks that the audit log has an act whose handler panics.
+func TestPanicOfAnAct(t *testing.T) {
+	const key = "an-admin-key-0123456789"
+	keys, err := auth.ParseAdminKeys([]config.Secret{config.NewSecret("ada=" + key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	ctx := httpapi.WithInfo(t.Context(), &httpapi.Info{ProjectID: "pr_1", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	r := httptest.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
+	r.Header.Set(auth.KeyHeader, key)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic does not reach the server")
+			}
+		}()
+		_ = keys.Protect("erase", func(_ http.ResponseWriter, _ *http.Request, act *auth.Act) error {
+			act.KeyID = "key_1"
+			panic("in the middle")
+		})(httptest.NewRecorder(), r)
+	}()
+	for _, want := range []string{`"msg":"audit"`, `"actor":"ada"`, `"action":"erase"`, `"project":"pr_1"`, `"outcome":"internal"`, `"key_id":"key_1"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, &log)
+		}
 	}
 }
