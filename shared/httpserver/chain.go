@@ -141,7 +141,8 @@ func newCORS(cfg Config) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins: cfg.CORSAllowedOrigins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead},
-		AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
+		// Those that the preflight asks for. A page that traces adds headers of its own, such as baggage, to all its requests.
+		AllowedHeaders: []string{"*"},
 		ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Last-Seq", "ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
 		MaxAge:         7200, // seconds; no browser keeps it longer
 	})

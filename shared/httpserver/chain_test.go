@@ -164,14 +164,14 @@ func TestCORS(t *testing.T) {
 	}
 	t.Run("preflight", func(t *testing.T) {
 		resp, body := one.do(t, "OPTIONS", one.public+"/projects/p/things", "Origin", "https://app.example",
-			"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key,x-request-id")
+			"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "baggage,cache-control,sentry-trace,x-api-key,x-datadog-trace-id")
 		got := map[string]string{}
 		for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age"} {
 			got[name] = resp.Header.Get(name)
 		}
 		want := map[string]string{
 			"Access-Control-Allow-Origin": "https://app.example", "Access-Control-Allow-Methods": "GET",
-			"Access-Control-Allow-Headers": "x-api-key,x-request-id", "Access-Control-Max-Age": "7200",
+			"Access-Control-Allow-Headers": "baggage,cache-control,sentry-trace,x-api-key,x-datadog-trace-id", "Access-Control-Max-Age": "7200",
 		}
 		if diff := cmp.Diff(want, got); diff != "" || resp.StatusCode != http.StatusNoContent || body != "" {
 			t.Errorf("%d %q (-want +got):\n%s", resp.StatusCode, body, diff)
