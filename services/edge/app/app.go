@@ -44,9 +44,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := admission.Measure(tel.MeterProvider, waits); err != nil {
 		return err
 	}
+	stopping, stop := context.WithCancel(context.Background())
+	defer stop()
 	edge, err := api.New(api.Options{
 		Routes: cfg.table(), Exclude: cfg.Exclude, Addresses: addresses, Key: cfg.HTTP.EdgeKeys[0],
-		AnswerTimeout: cfg.AnswerTimeout, Waits: waits, Telemetry: tel,
+		AnswerTimeout: cfg.AnswerTimeout, Waits: waits, Stopping: stopping, Telemetry: tel,
 	})
 	if err != nil {
 		return err
@@ -56,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.HTTP.EdgeKeys = nil // nobody in front of the edge has one
 	server, err := httpserver.New(httpserver.Options{
 		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: edge.Routes(), Plain: http.Header{}, CORSOnErrors: true, OnlyHTTP1: !cfg.HTTP2,
-		Inside: cfg.Paths == "internal",
+		Inside: cfg.Paths == "internal", Stopping: stop,
 	})
 	if err != nil {
 		return err

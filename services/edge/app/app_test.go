@@ -306,6 +306,35 @@ func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	waiting.Wait()
 }
 
+// TestStopEndsWaits checks that an edge that stops answers requests that wait for changes, with the cursor of a request that
+// does not wait, and cuts none.
+func TestStopEndsWaits(t *testing.T) {
+	entered := make(chan struct{})
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("wait") == "60" {
+			entered <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("X-Next-Cursor", "next of "+r.URL.Query().Get("cursor"))
+		_, _ = io.WriteString(w, "[]")
+	}, routes.Entries)
+	var waiting sync.WaitGroup
+	for range 20 {
+		waiting.Go(func() {
+			resp, text := get(t, r.url+"/projects/pr_1/entries-changes?cursor=c+1&wait=60")
+			if resp.StatusCode != http.StatusOK || text != "[]" || resp.Header.Get("X-Next-Cursor") != "next of c 1" {
+				t.Errorf("%d %v %s", resp.StatusCode, resp.Header, text)
+			}
+		})
+		<-entered
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	waiting.Wait()
+}
+
 // TestOneNetwork checks that one client network has an eighth of the requests in flight. A trusted proxy names it; a
 // client of internal paths is its own peer.
 func TestOneNetwork(t *testing.T) {

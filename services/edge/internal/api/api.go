@@ -42,6 +42,8 @@ type Options struct {
 	AnswerTimeout time.Duration
 	// Waits are the requests that wait for changes. Required.
 	Waits *admission.Pool
+	// Stopping ends when requests that wait for changes should end. Required.
+	Stopping context.Context
 	// Telemetry takes the log and the metrics.
 	Telemetry *telemetry.Telemetry
 }
@@ -137,7 +139,7 @@ const feed = "/projects/{projectId}/entries-changes"
 // waiting passes requests to next. A request that may wait for changes is not among those in flight meanwhile. It has a place
 // among those that wait, which the client's network holds: only the service knows whether the key is the project's, and
 // counts for that.
-func (e *Edge) waiting(next http.Handler) http.Handler {
+func (e *Edge) waiting(next *service) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		wait := r.URL.Query().Get("wait")
 		if wait == "" || wait == "0" || r.Method != http.MethodGet {
@@ -153,7 +155,7 @@ func (e *Edge) waiting(next http.Handler) http.Handler {
 		}
 		defer e.o.Waits.Give(client, 1)
 		info.Leave()
-		next.ServeHTTP(w, r)
+		next.wait(w, r)
 		return nil
 	})
 }

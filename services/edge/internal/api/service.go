@@ -36,6 +36,11 @@ type call struct {
 	info   *httpapi.Info
 	header http.Header // of the answer
 	upload *upload     // nil: the request has no body
+
+	// begin says that the answer begins. It reports whether it may, which it may not if the edge has ended the wait. Nil: the
+	// request does not wait.
+	begin func() bool
+	ended bool // the edge has ended the wait, and nothing is answered
 }
 
 type callKey struct{}
@@ -44,12 +49,33 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // ServeHTTP sends r to the service, and passes the answer on.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.send(w, r, &call{info: httpapi.InfoFrom(r.Context()), header: w.Header()})
+}
+
+// wait is ServeHTTP for a request that waits for changes. If the edge stops before the answer begins, it ends the wait, and
+// asks again without one: the client gets its cursor at once.
+func (s *service) wait(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &call{info: httpapi.InfoFrom(r.Context()), header: w.Header(), begin: context.AfterFunc(s.edge.o.Stopping, cancel)}
+	s.send(w, r.WithContext(ctx), c)
+	if !c.ended {
+		return
+	}
+	again := r.Clone(r.Context())
+	query := again.URL.Query()
+	query.Set("wait", "0")
+	again.URL.RawQuery = query.Encode()
+	again.Body, again.ContentLength = http.NoBody, 0
+	s.ServeHTTP(w, again)
+}
+
+func (s *service) send(w http.ResponseWriter, r *http.Request, c *call) {
 	if protocol := r.Header.Get("Upgrade"); strings.ContainsFunc(protocol, func(c rune) bool { return c < ' ' || c > '~' }) {
 		// ReverseProxy refuses it, in a way that looks like a fault of the service.
 		httpapi.WriteError(w, r, apierr.BadParameter("Upgrade", strings.ToValidUTF8(protocol, "\uFFFD"), "the name of a protocol"))
 		return
 	}
-	c := &call{info: httpapi.InfoFrom(r.Context()), header: w.Header()}
 	if r.ContentLength != 0 {
 		c.upload = &upload{ReadCloser: r.Body, trailer: r.Trailer}
 		r.Body = c.upload
@@ -94,9 +120,15 @@ func (s *service) introduce(ctx context.Context, h http.Header, info *httpapi.In
 	}
 }
 
+// errStopped ends a wait, as the edge stops.
+var errStopped = errors.New("the edge stops")
+
 // answered completes the headers of an answer.
 func (s *service) answered(res *http.Response) error {
 	c := callOf(res.Request.Context())
+	if c.begin != nil && !c.begin() {
+		return errStopped
+	}
 	if len(res.Header[requestIDHeader]) == 0 {
 		res.Header[requestIDHeader] = []string{c.info.RequestID}
 	}
@@ -108,6 +140,10 @@ func (s *service) answered(res *http.Response) error {
 // failed answers a request to which the service gave no answer.
 func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r.Context())
+	if c.begin != nil && s.edge.o.Stopping.Err() != nil {
+		c.ended = true
+		return
+	}
 	h := w.Header()
 	h[requestIDHeader] = []string{c.info.RequestID} // ReverseProxy clears the headers after an interim answer
 	if s.name == routes.Proxy {
