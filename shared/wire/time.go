@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTime is the error for a text that is not a DateTime of the API.
-var ErrTime = errors.New("not a date and time: want RFC 3339 such as 2022-01-31T09:30:00Z, 2022-01-31T09:30:00.25+02:00, 2022-01-31T09:30:00 (UTC) or 2022-01-31 (midnight UTC), from year 0001 to 9999")
+var ErrTime = errors.New("not a date and time: want RFC 3339 such as 2022-01-31T09:30:00Z, 2022-01-31T09:30:00.25+02:00, 2022-01-31T09:30Z, 2022-01-31T09:30:00 (UTC) or 2022-01-31 (midnight UTC), from year 0001 to 9999")
 
 // MinTime and MaxTime bound a DateTime, in Unix microseconds: years 0001 to 9999 in UTC.
 const (
@@ -15,8 +15,8 @@ const (
 	MaxTime int64 = 253402300799_999999
 )
 
-// ParseTime reads a DateTime and returns Unix microseconds. It takes RFC 3339 with any offset, without an
-// offset (UTC), and a bare date (midnight UTC). It cuts the fraction of a second after six digits. It reads a
+// ParseTime reads a DateTime and returns Unix microseconds. These are the forms that the API, ingest, import and the command
+// line take: RFC 3339 with any offset, without an offset (UTC), without seconds, and a bare date (midnight UTC). It cuts the fraction of a second after six digits. It reads a
 // space before an offset as a plus sign, because an unescaped "+" in a query arrives as a space. The error is
 // [ErrTime]. (time.Parse would take one layout at a time, and other forms, such as a comma before the fraction.)
 func ParseTime[T string | []byte](s T) (int64, error) {
@@ -37,19 +37,27 @@ func ParseTime[T string | []byte](s T) (int64, error) {
 	if len(s) == 10 {
 		return seconds * 1e6, nil
 	}
-	if len(s) < len("2006-01-02T15:04:05") || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {
+	if len(s) < len("2006-01-02T15:04") || (s[10] != 'T' && s[10] != 't') || s[13] != ':' {
 		return 0, ErrTime
 	}
 	hour, ok1 := digits(s[11:13])
 	minute, ok2 := digits(s[14:16])
-	second, ok3 := digits(s[17:19])
-	if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 59 {
+	if !ok1 || !ok2 || hour > 23 || minute > 59 {
 		return 0, ErrTime
 	}
-	seconds += int64(hour*3600 + minute*60 + second)
-	rest := s[19:]
+	seconds += int64(hour*3600 + minute*60)
+	rest := s[16:]
+	withSeconds := len(rest) >= len(":05") && rest[0] == ':'
+	if withSeconds {
+		second, ok := digits(rest[1:3])
+		if !ok || second > 59 {
+			return 0, ErrTime
+		}
+		seconds += int64(second)
+		rest = rest[3:]
+	}
 	micros := int64(0)
-	if len(rest) > 0 && rest[0] == '.' {
+	if withSeconds && len(rest) > 0 && rest[0] == '.' {
 		n := 1
 		for scale := int64(100000); n < len(rest) && rest[n] >= '0' && rest[n] <= '9'; n++ {
 			micros += int64(rest[n]-'0') * scale

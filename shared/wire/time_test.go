@@ -51,7 +51,14 @@ func TestParseTime(t *testing.T) {
 		{"offset without colon", "2022-01-01T00:00:00+0200", ""},
 		{"offset of 24 hours", "2022-01-01T00:00:00+24:00", ""},
 		{"something behind", "2022-01-01T00:00:00Zx", ""},
+		{"no seconds", "2022-01-01T00:00Z", "2022-01-01T00:00:00Z"},
+		{"no seconds, with an offset", "2022-01-01T02:00+02:00", "2022-01-01T00:00:00Z"},
+		{"no seconds, with an unescaped plus", "2022-01-01T02:00 02:00", "2022-01-01T00:00:00Z"},
+		{"neither seconds nor an offset", "2022-01-01T00:00", "2022-01-01T00:00:00Z"},
 		{"minutes missing", "2022-01-01T00Z", ""},
+		{"a colon and no seconds", "2022-01-01T00:00:Z", ""},
+		{"a fraction of a minute", "2022-01-01T00:00.5Z", ""},
+		{"one digit of seconds", "2022-01-01T00:00:0Z", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

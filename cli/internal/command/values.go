@@ -13,6 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/prometheus/common/model"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // wrongValue is a value that a flag, a variable or an argument does not take.
@@ -223,18 +225,16 @@ func readDuration(text string, v *kong.Value, target reflect.Value) string {
 	return "a duration such as 30s, 12h, 3d or 1w"
 }
 
-// moment is a time on the command line: RFC 3339, without offset in UTC, or a date, which is its
-// midnight in UTC.
+// moment is a time on the command line, in a form that the API takes, too: see [wire.ParseTime].
 type moment struct{ time.Time }
 
 func readMoment(text string, _ *kong.Value, target reflect.Value) string {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			target.Set(reflect.ValueOf(moment{t.UTC()}))
-			return ""
-		}
+	micros, err := wire.ParseTime(text)
+	if err != nil {
+		return "a time such as 2026-09-01T12:00:00Z, or a date"
 	}
-	return "a time such as 2026-09-01T12:00:00Z, or a date"
+	target.Set(reflect.ValueOf(moment{wire.Time(micros)}))
+	return ""
 }
 
 // String returns the moment in the form of the API, or "" for none.
