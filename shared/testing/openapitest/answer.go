@@ -59,7 +59,7 @@ func (d *Document) Faults(a Answer) []string {
 	if response == nil {
 		return []string{fmt.Sprintf("%s is not described to answer %d", op.OperationID, a.Status)}
 	}
-	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
+	return append(headerFaults(response.Value, a.Header), d.bodyFaults(response.Value, a)...)
 }
 
 // InternalFaults returns the differences between an answer on an internal port and the description of the internal paths.
@@ -77,7 +77,7 @@ func (d *Document) InternalFaults(a Answer) []string {
 	if response == nil {
 		return []string{fmt.Sprintf("%s is not described to answer %d", op.OperationID, a.Status)}
 	}
-	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
+	return append(headerFaults(response.Value, a.Header), d.bodyFaults(response.Value, a)...)
 }
 
 // preflight reports whether a is the CORS answer to a browser's preflight request.
@@ -91,7 +91,7 @@ func (d *Document) refused(a Answer, code apierr.Code) []string {
 	if a.Status != code.Status() {
 		return []string{fmt.Sprintf("%s is not an operation and is answered %d, not %d", a.Method, a.Status, code.Status())}
 	}
-	faults := append(headerFaults(response, a.Header), bodyFaults(response, a)...)
+	faults := append(headerFaults(response, a.Header), d.bodyFaults(response, a)...)
 	if code == apierr.MethodNotAllowed && a.Header.Get("Allow") == "" {
 		faults = append(faults, "no Allow")
 	}
@@ -147,7 +147,7 @@ func headerValue(s *openapi3.Schema, text string) any {
 	return text
 }
 
-func bodyFaults(response *openapi3.Response, a Answer) []string {
+func (d *Document) bodyFaults(response *openapi3.Response, a Answer) []string {
 	if a.Method == http.MethodHead || len(response.Content) == 0 {
 		if len(a.Body) > 0 {
 			return []string{"a body where none is described"}
@@ -168,30 +168,18 @@ func bodyFaults(response *openapi3.Response, a Answer) []string {
 	}
 	switch name {
 	case "application/json":
-		return recordFaults("body", response.Content[name].Schema.Value, body)
+		return d.schemas.faults("body", response.Content[name].Schema, body)
 	case "application/x-ndjson":
 		// Each line has the schema of the items of the same list in JSON.
-		item := response.Content["application/json"].Schema.Value.Items.Value
+		item := response.Content["application/json"].Schema.Value.Items
 		for i, line := range bytes.Split(bytes.TrimSuffix(body, []byte("\n")), []byte("\n")) {
 			if len(body) == 0 {
 				break
 			}
-			if faults := recordFaults(fmt.Sprintf("line %d", i+1), item, line); faults != nil {
+			if faults := d.schemas.faults(fmt.Sprintf("line %d", i+1), item, line); faults != nil {
 				return faults
 			}
 		}
-	}
-	return nil
-}
-
-// recordFaults checks JSON against a schema.
-func recordFaults(what string, s *openapi3.Schema, text []byte) []string {
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		return []string{what + " is not JSON: " + err.Error()}
-	}
-	if err := s.VisitJSON(v, openapi3.VisitAsResponse(), openapi3.EnableFormatValidation()); err != nil {
-		return []string{what + ": " + reason(err)}
 	}
 	return nil
 }

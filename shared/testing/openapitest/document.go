@@ -20,6 +20,7 @@ import (
 // accept more.)
 type Document struct {
 	*openapi3.T
+	schemas *schemas
 }
 
 // Load returns the published description. It parses it once for each process.
@@ -44,7 +45,7 @@ func parse(text []byte) (*Document, error) {
 			s.Value.AdditionalProperties = openapi3.AdditionalProperties{Has: &closed}
 		}
 	}
-	return &Document{d}, nil
+	return &Document{d, newSchemas(d.Components.Schemas)}, nil
 }
 
 // Operation returns the description of a method of a route. HEAD has the description of GET. A route that serves any
