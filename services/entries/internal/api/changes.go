@@ -32,6 +32,9 @@ const (
 
 	// maxWait is the greatest value of the parameter wait, in seconds.
 	maxWait = 60
+
+	// longestWait is how long a request waits at most. Many gateways end a request after 60 s.
+	longestWait = 55 * time.Second
 )
 
 // listChanges is the change feed.
@@ -51,7 +54,7 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	after, now := startOf(q)
-	wait := time.Duration(q.Int("wait", 0, 0, maxWait)) * time.Second
+	wait := min(time.Duration(q.Int("wait", 0, 0, maxWait))*time.Second, longestWait)
 	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "entries-changes", Filters: filters, Least: 0, Most: math.MaxInt64,
 	}, pagelist.Position{Key: after}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
