@@ -16,6 +16,7 @@ const (
 	CodeMethodNotAllowed              = "method_not_allowed"
 	CodePayloadTooLarge               = "payload_too_large"
 	CodeUnsupportedMediaType          = "unsupported_media_type"
+	CodeQuestionTooLarge              = "question_too_large"
 	CodeRateLimited                   = "rate_limited"
 	CodeInternal                      = "internal"
 	CodeUnavailable                   = "unavailable"

@@ -26,6 +26,7 @@ const (
 	MethodNotAllowed              Code = "method_not_allowed"
 	PayloadTooLarge               Code = "payload_too_large"
 	UnsupportedMediaType          Code = "unsupported_media_type"
+	QuestionTooLarge              Code = "question_too_large"
 	RateLimited                   Code = "rate_limited"
 	Internal                      Code = "internal"
 	Unavailable                   Code = "unavailable"
@@ -62,6 +63,7 @@ var specs = map[Code]spec{
 	MethodNotAllowed:              {405, nil},
 	PayloadTooLarge:               {413, nil},
 	UnsupportedMediaType:          {415, nil},
+	QuestionTooLarge:              {422, []string{"projectId"}},
 	RateLimited:                   {429, []string{"projectId"}},
 	Internal:                      {500, []string{"projectId"}},
 	Unavailable:                   {503, []string{"projectId"}},

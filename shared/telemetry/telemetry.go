@@ -141,6 +141,12 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(append(errs, t.log.close())...)
 }
 
+// Build names the build that runs: its version, and the revision of its source if the toolchain recorded it.
+func Build() string {
+	b := buildOf("")
+	return b.version + " " + b.revision
+}
+
 // build is the version and revision in the binary's build information.
 type build struct{ version, revision string }
 

@@ -1058,20 +1058,19 @@ export interface components {
             others: number;
             /** @description The 50 most frequent values. */
             values: components["schemas"]["AnswerValue"][];
-            /** @description The distribution of the values that are numbers; null without any. */
-            numbers: components["schemas"]["AnswerNumbers"] | null;
+            numbers: components["schemas"]["AnswerNumbers"];
         };
         /** @description One value. */
         AnswerValue: {
-            /** @description The value in JSON. */
-            value: (string | null) | number | boolean | Record<string, never> | unknown[];
+            /** @description The value, which may be any JSON. It has no type here, because code generators stop at a choice of all types. */
+            value: unknown;
             /**
              * Format: int64
              * @description How many entries have it.
              */
             entries: number;
         };
-        /** @description The distribution of numbers. */
+        /** @description The distribution of the values that are numbers; null without any. */
         AnswerNumbers: {
             /**
              * Format: int64
@@ -1105,7 +1104,7 @@ export interface components {
             maximum: number;
             /** @description 20 equal intervals from the least number to the greatest; one if these are equal. */
             bins: components["schemas"]["AnswerBin"][];
-        };
+        } | null;
         /** @description The numbers of one interval. */
         AnswerBin: {
             /**
@@ -1332,7 +1331,7 @@ export interface components {
          * @description The error for programs. The set is closed.
          * @enum {string}
          */
-        ErrorCode: "credential_not_allowed" | "destination_not_allowed" | "embeddable_does_not_exist" | "embeddable_version_does_not_exist" | "entry_not_found" | "experiment_not_found" | "insufficient_scope" | "internal" | "invalid_body" | "invalid_parameter" | "invalid_target" | "method_not_allowed" | "origin_not_allowed" | "payload_too_large" | "project_not_found" | "rate_limited" | "route_not_found" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upgrade_not_supported" | "upstream_timeout" | "upstream_unreachable";
+        ErrorCode: "credential_not_allowed" | "destination_not_allowed" | "embeddable_does_not_exist" | "embeddable_version_does_not_exist" | "entry_not_found" | "experiment_not_found" | "insufficient_scope" | "internal" | "invalid_body" | "invalid_parameter" | "invalid_target" | "method_not_allowed" | "origin_not_allowed" | "payload_too_large" | "project_not_found" | "question_too_large" | "rate_limited" | "route_not_found" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upgrade_not_supported" | "upstream_timeout" | "upstream_unreachable";
         /** @description The form of every error. Some have further fields next to `error`. */
         Error: {
             error: {
@@ -1450,6 +1449,15 @@ export interface components {
                 code: "unsupported_media_type";
                 message: string;
             };
+        };
+        /** @description The answer would take longer than the server allows. Ask for less, as the message says. */
+        QuestionTooLargeError: {
+            error: {
+                /** @enum {string} */
+                code: "question_too_large";
+                message: string;
+            };
+            projectId: string | null;
         };
         /** @description The rate is exceeded. Wait for `Retry-After` seconds. */
         RateLimitedError: {
@@ -1761,6 +1769,28 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+            };
+        };
+        /** @description The answer would take longer than the server allows. Ask for less, as the message says. */
+        QuestionTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "question_too_large",
+                 *         "message": "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id."
+                 *       },
+                 *       "projectId": "pr_demo"
+                 *     }
+                 */
+                "application/json": components["schemas"]["QuestionTooLargeError"];
             };
         };
         /** @description The rate is exceeded. Wait for `Retry-After` seconds. */
@@ -2101,7 +2131,7 @@ export interface components {
         changesLimit: number;
         /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
         types: string;
-        /** @description How many seconds an empty answer waits for a change. */
+        /** @description How many seconds an empty answer waits for a change. The answer comes after at most 55, as many gateways end a request after 60. */
         wait: number;
         /**
          * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
@@ -2545,7 +2575,7 @@ export interface operations {
                 limit?: components["parameters"]["changesLimit"];
                 /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
                 types?: components["parameters"]["types"];
-                /** @description How many seconds an empty answer waits for a change. */
+                /** @description How many seconds an empty answer waits for a change. The answer comes after at most 55, as many gateways end a request after 60. */
                 wait?: components["parameters"]["wait"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
@@ -2688,6 +2718,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            422: components["responses"]["QuestionTooLarge"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2779,6 +2810,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            422: components["responses"]["QuestionTooLarge"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2868,6 +2900,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            422: components["responses"]["QuestionTooLarge"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

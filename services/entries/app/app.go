@@ -2,6 +2,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/telemetry"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/api"
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -21,6 +23,9 @@ import (
 type Config struct {
 	service.Config
 	API api.Config
+
+	// Build names the build in ETags. Tests set it; empty: that of the binary.
+	Build string `env:"-"`
 }
 
 // Run serves until ctx ends, and then shuts down without losing a request.
@@ -58,6 +63,7 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Insights: func() api.Insights { return reader.Pinned() },
 		Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
+		Build: cmp.Or(cfg.Build, telemetry.Build()),
 	})
 	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), admission.Measure(p.Telemetry.MeterProvider, waits))
 	if err != nil {

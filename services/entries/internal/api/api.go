@@ -46,6 +46,8 @@ type Options struct {
 	Guard    *auth.Guard
 	Watch    Watch
 	Waits    *admission.Pool // requests that wait for changes
+	// Build names the build in the ETags of insights, so that a corrected computation makes new ones.
+	Build string
 	// Stopping ends when requests that wait for changes should end.
 	Stopping context.Context
 }
@@ -58,12 +60,13 @@ type API struct {
 	watch    Watch
 	guard    *auth.Guard
 	waits    *admission.Pool
+	build    string
 	stopping context.Context
 }
 
 // Routes lists every public route of the service.
 func Routes(o Options) *httpapi.Router {
-	a := &API{cfg: o.Config, store: o.Store, insights: o.Insights, watch: o.Watch, guard: o.Guard, waits: o.Waits, stopping: o.Stopping}
+	a := &API{cfg: o.Config, store: o.Store, insights: o.Insights, watch: o.Watch, guard: o.Guard, waits: o.Waits, build: o.Build, stopping: o.Stopping}
 	guard := o.Guard
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EntriesRead, h) }
 

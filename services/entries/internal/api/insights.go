@@ -108,8 +108,8 @@ func needEmbeddable(q *httpapi.Query) {
 	}
 }
 
-// answer answers with the result of read. Its version is the project's newest number. This is read first and from the same
-// database. So the data is at least as new as its version.
+// answer answers with the result of read. Its version is the build and the project's newest number. This is read first and
+// from the same database. So the data is at least as new as its version.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, projectID string, read func(Insights) ([]byte, error)) error {
 	if err := q.Err(); err != nil {
 		return err
@@ -119,5 +119,5 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, p
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteVersioned(w, r, strconv.FormatInt(version, 10), func() ([]byte, error) { return read(from) })
+	return httpapi.WriteVersioned(w, r, a.build+" "+strconv.FormatInt(version, 10), func() ([]byte, error) { return read(from) })
 }

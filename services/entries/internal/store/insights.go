@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -71,16 +70,13 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pg.Code == "57014", errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
-		return apierr.New(apierr.Unavailable, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
-			After(tooLarge).Because(err)
+		return apierr.New(apierr.QuestionTooLarge, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
+			Because(err)
 	case ok && pg.Code == "22023": // invalid_parameter_value
 		return apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
 	}
 	return err
 }
-
-// tooLarge is the Retry-After of a question that takes too long: it will take as long again. Clients do not wait that long.
-const tooLarge = time.Hour
 
 // answer runs an insight whose statement returns a number of rows and the body as JSON.
 func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
