@@ -19,6 +19,9 @@ type breaker struct {
 	probe  func(context.Context) error
 	open   atomic.Bool
 
+	// answered is when a command was last answered, in Unix nanoseconds.
+	answered atomic.Int64
+
 	// clusterBreaker marks the breaker of a whole cluster. It counts only failures before a node was reached, because
 	// each node has a breaker of its own.
 	clusterBreaker bool
@@ -100,13 +103,23 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 
 	err := command(bounded)
 	switch {
-	case !isFault(err), ctx.Err() != nil:
-		// Redis answered, or the caller gave up before it could.
+	case !isFault(err):
+		b.answered.Store(time.Now().UnixNano())
+	case ctx.Err() != nil: // the caller gave up before Redis could answer
+	case timedOut(err) && time.Now().UnixNano()-b.answered.Load() < int64(b.client.commandTimeout):
+		// Redis has answered others since the command began. A process that has too little CPU, or waits for a connection of
+		// its pool, is late by itself.
 	case b.clusterBreaker && nodeReached.Load(): // the node has a breaker of its own
 	default:
 		b.trip(err)
 	}
 	return err
+}
+
+// timedOut reports whether a command had no answer in time.
+func timedOut(err error) bool {
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
 }
 
 // isFault reports whether Redis cannot serve now. An error reply is an answer, except LOADING, READONLY and
