@@ -52,7 +52,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 			_ = lock.Release()
 		}
 	}()
-	f, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openOwn(partPath(path))
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,28 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// openOwn opens a file to read and write, or makes it. It refuses a link, which someone else may have put there to have
+// another file of the user overwritten.
+func openOwn(path string) (*os.File, error) {
+	refused := fmt.Errorf("%s is a link or no regular file: remove it", path)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, refused
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	opened, err1 := f.Stat()
+	named, err2 := os.Lstat(path)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if !os.SameFile(opened, named) { // a link since the first look
+		return nil, errors.Join(refused, f.Close())
+	}
+	return f, nil
 }
 
 func readProgress(path string) (progress, bool, error) {
