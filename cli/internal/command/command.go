@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"github.com/lectern-dev/lectern/cli/internal/screen"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -30,7 +31,7 @@ const (
 	exitInterrupted = 130 // as shells count an end by SIGINT
 )
 
-// Session is the environment of a command.
+// Session is the environment of a command. What it writes to Out and Err may hold text from elsewhere: see package screen.
 type Session struct {
 	Context context.Context
 	In      io.Reader
@@ -49,7 +50,7 @@ type Session struct {
 // ProcessSession returns the environment of this process. It unsets variables of this program that are empty, so that a
 // default or --env-file applies.
 func ProcessSession(ctx context.Context) *Session {
-	s := &Session{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: map[string]string{}, Now: time.Now}
+	s := &Session{Context: ctx, In: os.Stdin, Out: screen.Of(os.Stdout), Err: screen.Of(os.Stderr), Environ: map[string]string{}, Now: time.Now}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		if value == "" && strings.HasPrefix(name, "LECTERN_") { // kong refuses it, before --env-file is read

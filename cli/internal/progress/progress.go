@@ -44,6 +44,7 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	if !Shown(w) {
 		return b
 	}
+	w = terminalOf(w)
 	b.pool = mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(100*time.Millisecond))
 	left := mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
 		if text := b.text.Load(); text != nil {
@@ -61,12 +62,20 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 
 // Shown reports whether a bar on w is shown: whether w is a terminal or another device.
 func Shown(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := terminalOf(w).(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// terminalOf returns the terminal behind a writer that cleans text for it, else w.
+func terminalOf(w io.Writer) io.Writer {
+	if screen, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		return screen.Unwrap()
+	}
+	return w
 }
 
 // Set moves the bar to n and puts text in front of it.
