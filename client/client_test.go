@@ -1,6 +1,8 @@
 package client
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -289,5 +291,27 @@ func TestNewRefuses(t *testing.T) {
 		} else if strings.Contains(err.Error(), "u:p") {
 			t.Errorf("New(%q) tells the password", in)
 		}
+	}
+}
+
+// TestLongestBody checks that a small compressed answer does not become any amount of memory.
+func TestLongestBody(t *testing.T) {
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	for range longestBody>>20 + 1 {
+		if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(small.Bytes())
+	})
+	if _, err := c.body(t.Context(), "/projects/p/entries/e"); err == nil || !strings.Contains(err.Error(), "longer than 256 MiB") {
+		t.Errorf("%d bytes became %v", small.Len(), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -124,7 +125,7 @@ func (a *Administrator) call(ctx context.Context, t *transport, method, path str
 		return req, nil
 	}
 	return t.do(ctx, build, func(r *http.Response) error {
-		if err := json.NewDecoder(r.Body).Decode(answer); err != nil {
+		if err := json.NewDecoder(io.LimitReader(r.Body, longestBody)).Decode(answer); err != nil {
 			return fmt.Errorf("the answer of %s: %w", path, err)
 		}
 		return nil

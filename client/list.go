@@ -132,7 +132,7 @@ func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) 
 			return err
 		}
 		nextCursor = r.Header.Get("X-Next-Cursor")
-		body, err = io.ReadAll(r.Body)
+		body, err = readBody(r.Body)
 		return err
 	})
 	return body, nextCursor, err
@@ -201,7 +201,7 @@ func readPage[T any](ctx context.Context, c *Client, list List, cursor string, l
 
 // decodeLines decodes a page of NDJSON.
 func decodeLines[T any](r io.Reader) ([]T, error) {
-	body, err := io.ReadAll(r)
+	body, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,22 @@ func (c *Client) body(ctx context.Context, path string) ([]byte, error) {
 		if err := checkDelimited(r); err != nil {
 			return err
 		}
-		body, err = io.ReadAll(r.Body)
+		body, err = readBody(r.Body)
 		return err
 	})
+	return body, err
+}
+
+// longestBody is the longest answer that the client reads into memory, in bytes. A compressed answer may be a thousand times
+// as long as what was sent.
+const longestBody = 256 << 20
+
+// readBody reads a whole answer.
+func readBody(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, longestBody+1))
+	if err == nil && len(body) > longestBody {
+		return nil, fmt.Errorf("the answer is longer than %d MiB: ask for fewer records, or read them as a stream (Client.Raw, lectern export)", longestBody>>20)
+	}
 	return body, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 )
@@ -51,7 +50,7 @@ func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time)
 	}
 	err = c.do(ctx, build, func(r *http.Response) (err error) {
 		source = RegionSource(r.Header.Get("X-Region-Source"))
-		body, err = io.ReadAll(r.Body)
+		body, err = readBody(r.Body)
 		return err
 	})
 	return body, source, err
