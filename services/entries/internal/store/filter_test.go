@@ -15,8 +15,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// TestIDFiltersUseTheirIndexes checks that lists by contact or embeddable in the default order use an index. No
-// statement sorts, or reads a row outside its page, so page 1,000 costs as much as page 1.
+// TestIDFiltersUseTheirIndexes checks that lists by contact or embeddable in the default order use an index, also with a
+// further filter. No statement sorts, or reads a row outside its page, so page 1,000 costs as much as page 1.
 func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	if pgtest.Server(t).Citus() {
@@ -39,10 +39,18 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for index, value := range map[string]string{"entries_by_contact": "co_1", "entries_by_embeddable": "emb_1"} {
-		field := strings.TrimPrefix(index, "entries_by_") + "_id"
-		by := entry.Condition{Filter: entry.Filter{Field: field, Kind: entry.Equal}, Value: value}
-		l := entry.List{Selection: entry.Selection{ProjectID: "pr_1", Conditions: []entry.Condition{by}}}
+	contact := entry.Condition{Filter: entry.Filter{Field: "contact_id", Kind: entry.Equal}, Value: "co_1"}
+	embeddable := entry.Condition{Filter: entry.Filter{Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
+	open := entry.Condition{Filter: entry.Filter{Field: "completed", Kind: entry.Is}, Value: false} // all, since none has a page view
+	for _, list := range []struct {
+		index string
+		by    []entry.Condition
+	}{
+		{"entries_by_contact", []entry.Condition{contact}},
+		{"entries_by_embeddable", []entry.Condition{embeddable}},
+		{"entries_by_embeddable", []entry.Condition{embeddable, open}},
+	} {
+		index, l := list.index, entry.List{Selection: entry.Selection{ProjectID: "pr_1", Conditions: list.by}}
 		for _, l.Descending = range []bool{false, true} {
 			start, end := l.Bounds()
 			before := 2*(deepest-page) - 1 // the last entry of page 999
