@@ -1,6 +1,8 @@
 package store
 
 import (
+	"sync"
+
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -36,9 +38,25 @@ WHERE project_id = $1 AND entry_id = $2`
 func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
 	var s statement
 	where := s.selected(l.Selection, l.Sort.String())
-	return pagelist.Keyset{
+	list := directed{pagelist.Keyset{
 		Table: "entries", Columns: columns, Key: l.Sort.String() + ", entry_id", Where: where, Parameters: len(s.args),
-	}.Statements(l.Descending), s.args
+	}, l.Descending}
+	sql, ok := built.Load(list)
+	if !ok {
+		sql, _ = built.LoadOrStore(list, list.Statements(l.Descending))
+	}
+	return sql.(pagelist.Statements), s.args
+}
+
+// built has the statements of each list that a request has asked for, so that a small list does not wait for text to be put
+// together. Statements have no values, so there are at most as many as sets of filters.
+var built sync.Map
+
+// directed is a list in one direction.
+type directed struct {
+	pagelist.Keyset
+
+	descending bool
 }
 
 // entryQuery reads columns of the entries of l, which begin with entryHeadColumns.
