@@ -280,7 +280,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("a receiver of small bodies: %+v, %v", r, h.stored())
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
-	h.answers(status(422), status(413), status(400))
+	h.answers(status(http.StatusUnprocessableEntity), status(http.StatusRequestEntityTooLarge), status(http.StatusBadRequest))
 	if r := push("--schema", "never", "--batch", "4"); r.code != exitOK || !strings.Contains(r.err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.err, "--skip "+first) {
 		t.Errorf("a change that is not taken: %+v", r)
 	}

@@ -38,7 +38,7 @@ var needed = []string{"entry_id", "event_key", "project_id", "seq", "embeddable_
 // keys of entry_data as entry_data.KEY. A hash is the HMAC-SHA-256 of the value's JSON under the secret, in hex.
 func NewMask(without, hash []string, secret []byte) (*Mask, error) {
 	if len(without) == 0 && len(hash) == 0 {
-		return nil, nil //nolint:nilnil // a nil Mask changes nothing
+		return nil, nil
 	}
 	m := &Mask{map[string]bool{}, map[string]bool{}, map[string]bool{}, secret, ""}
 	known := map[string]any{}

@@ -88,7 +88,7 @@ func (f Airbyte) deselected(catalog gjson.Result, name string) (names []string) 
 			continue
 		}
 		for _, s := range streams {
-			for column := range schema(f, s)["properties"].(object) { //nolint:errcheck,forcetypeassert // of schema
+			for column := range schema(f, s)["properties"].(object) {
 				if _, ok := chosen[column]; s.name == name && !ok {
 					names = append(names, column)
 				}

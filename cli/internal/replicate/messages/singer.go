@@ -17,7 +17,7 @@ func (f Singer) Catalog() any {
 		columns := schema(f, s)
 		metadata := []object{{"breadcrumb": []string{}, "metadata": object{
 			"inclusion": "available", "selected-by-default": true, "table-key-properties": s.keys, "forced-replication-method": "INCREMENTAL"}}}
-		for _, name := range slices.Sorted(maps.Keys(columns["properties"].(object))) { //nolint:errcheck,forcetypeassert // of schema
+		for _, name := range slices.Sorted(maps.Keys(columns["properties"].(object))) {
 			inclusion := "available"
 			if slices.Contains(s.keys, name) || name == "seq" || name == f.deleted() {
 				inclusion = "automatic"
