@@ -133,6 +133,12 @@ func Temporary(err error) error { return TemporaryFor(err, 0) }
 // TemporaryFor marks err as one that a retry may avoid once a time has passed.
 func TemporaryFor(err error, after time.Duration) error { return temporaryError{err, after} }
 
+// IsTemporary reports whether a retry may avoid err.
+func IsTemporary(err error) bool {
+	_, ok := errors.AsType[temporaryError](err)
+	return ok
+}
+
 // Once returns a function that calls say, if it is set, with texts for the user: with each text once.
 func Once(say func(text string)) func(text string) {
 	said := map[string]bool{}

@@ -111,7 +111,7 @@ func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, 
 				return
 			}
 			if err != nil && !(d.Repair && errors.Is(err, errDamaged)) {
-				yield(*new(R), err)
+				yield(*new(R), d.unlessReplaced(ctx, f, err))
 				return
 			}
 		}

@@ -67,8 +67,11 @@ func (s state) Tables(ctx context.Context, p *replicate.Project) (tables []repli
 				sum, read := s.sums[f.Path]
 				if !read {
 					data, _, err := s.read(ctx, f.Path)
-					if errors.Is(err, fs.ErrNotExist) {
-						continue
+					if err != nil {
+						err = s.unlessReplaced(ctx, f, err)
+					}
+					if errors.Is(err, fs.ErrNotExist) && !replicate.IsTemporary(err) {
+						continue // it is missing
 					}
 					if err != nil {
 						yield(replicate.Record{}, err)
@@ -116,15 +119,19 @@ func eachChange[T row](ctx context.Context, s state, files []file, yield func(re
 			return false
 		}
 		if err != nil && !(s.Repair && errors.Is(err, errDamaged)) {
-			// Another process may have replaced the file.
-			if now, _, again := s.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
-				err = replicate.Temporary(err)
-			}
-			yield(replicate.Row{}, err)
+			yield(replicate.Row{}, s.unlessReplaced(ctx, f, err))
 			return false
 		}
 	}
 	return true
+}
+
+// unlessReplaced returns the error of a file, as one that another look avoids if another process has replaced the file meanwhile.
+func (d *Destination) unlessReplaced(ctx context.Context, f file, err error) error {
+	if now, _, again := d.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
+		return replicate.Temporary(err)
+	}
+	return err
 }
 
 func (r entryRow) change() client.Change {
