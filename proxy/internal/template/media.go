@@ -153,8 +153,11 @@ func (m Media) checkDeclared(text []byte) error {
 		return false
 	}
 	if bytes.HasPrefix(start, []byte("<?")) {
-		// Some readers take the declaration to end at the last "?>".
-		if declared(encodingDeclaration, start[:bytes.LastIndex(start, []byte("?>"))+1]) {
+		head := start // some readers take the declaration to end at the last "?>", or need no end
+		if end := bytes.LastIndex(start, []byte("?>")); end >= 0 {
+			head = start[:end]
+		}
+		if declared(encodingDeclaration, head) {
 			return Unfit("declares an encoding other than UTF-8")
 		}
 	}

@@ -80,6 +80,7 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 		{"an encoding after other attributes", xml, `<?xml version='1.0' standalone="no" EnCoDiNg = 'utf-7' ?><a>{{cred_a}}</a>`},
 		{"an encoding before a later end", xml, `<?xml version="1.0"?><a encoding="utf-7"/><?x ?>`},
 		{"white space before the declaration", "text/plain", "\n <?xml version='1.0' encoding='utf-16'?>{{cred_a}}"},
+		{"an encoding in a declaration without an end", xml, `<?xml version="1.0" encoding="utf-16" <a>{{cred_a}}</a>`},
 		{"an encoding without quotes", xml, `<?xml encoding=utf-7?>{{cred_a}}`},
 		{"a meta element", html, `<p><META content='text/html; charset=utf-7' http-equiv=x>{{cred_a}}`},
 		{"a meta element with references", html, `<meta http-equiv=content-type content="text/html; &#99;harset&#61;utf-7">{{cred_a}}`},
