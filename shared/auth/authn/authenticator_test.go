@@ -119,7 +119,7 @@ func TestForeignKeys(t *testing.T) {
 func TestLastUseIsWritten(t *testing.T) {
 	t.Parallel()
 	k := authtest.New(t, config.Secret{})
-	a, err := authn.Open(t.Context(), k.Config, authn.Options{})
+	a, err := authn.Open(t.Context(), k.Config, authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	k.Config.ForeignKeys = true
 	key := k.Key("p")
 	ignore := goleak.IgnoreCurrent()
-	a, err := authn.Open(t.Context(), k.Config, authn.Options{})
+	a, err := authn.Open(t.Context(), k.Config, authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func Server(t testing.TB) *Instance {
 	return shared.server
 }
 
-// Database returns a database of t's own on the test binary's server, migrated to s. It is dropped when t ends.
+// Database returns a database of t's own on the test binary's server, migrated to s, as [Instance.Database] does.
 func Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	return Server(t).Database(t, s)
