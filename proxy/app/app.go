@@ -156,6 +156,9 @@ func checks(source Source, keys *authn.Authenticator) []httpserver.Check {
 	}
 	if keys != nil {
 		list = append(list, httpserver.Check{Name: "keys", Probe: keys.Ready})
+		if keys.Redis != nil {
+			list = append(list, httpserver.Check{Name: "redis", Probe: keys.Redis.Reach})
+		}
 	}
 	return list
 }

@@ -22,7 +22,8 @@ type Check struct {
 	Name string
 	// Required makes the service not ready while the check fails. Others are only shown.
 	Required bool
-	// Probe returns nil when all is well. It heeds its context, which ends after [ProbeTimeout].
+	// Probe returns nil when all is well. It heeds its context, which ends after [ProbeTimeout]. The log has its error, and
+	// the answer to requests for readiness has the kind of the error, or the text of a [Cause].
 	Probe func(context.Context) error
 }
 
@@ -42,14 +43,28 @@ type health struct {
 
 	mu      sync.Mutex
 	asked   time.Time
-	results map[string]bool // by name; true is well
+	failing map[string]*failure // by the name of the check; nil before the first probe
 	ready   bool
 }
+
+// failure is a check that fails.
+type failure struct {
+	cause  string
+	logged time.Time     // the last line of the log
+	pause  time.Duration // until the next line
+}
+
+// The pauses between two lines of the log on one failure: each is twice the one before.
+const (
+	firstPause = time.Minute
+	lastPause  = time.Hour
+)
 
 // readiness is the body of /readyz.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
+	Causes map[string]string `json:"causes,omitempty"` // of the failing checks
 }
 
 // alive reports that the process answers. It checks nothing else: a restart does not help a service whose database
@@ -58,14 +73,14 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) error {
 	return writeStatus(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// isReady reports whether requests should be sent here, and what each check found.
+// isReady reports whether requests should be sent here, what each check found, and why some fail.
 func (h *health) isReady(w http.ResponseWriter, r *http.Request) error {
-	results, ready := h.probe(r.Context())
-	body := readiness{Status: "ready", Checks: make(map[string]string, len(results))}
-	for name, well := range results {
-		body.Checks[name] = "ok"
-		if !well {
-			body.Checks[name] = "failing"
+	causes, ready := h.probe(r.Context())
+	body := readiness{Status: "ready", Checks: make(map[string]string, len(h.checks)), Causes: causes}
+	for _, check := range h.checks {
+		body.Checks[check.Name] = "ok"
+		if causes[check.Name] != "" {
+			body.Checks[check.Name] = "failing"
 		}
 	}
 	status := http.StatusOK
@@ -78,14 +93,22 @@ func (h *health) isReady(w http.ResponseWriter, r *http.Request) error {
 	return writeStatus(w, status, body)
 }
 
-// probe runs all checks at once, or returns what they found a moment ago.
-func (h *health) probe(ctx context.Context) (map[string]bool, bool) {
+// probe runs all checks at once, or uses what they found a moment ago. It returns the causes of those that fail, by name.
+func (h *health) probe(ctx context.Context) (causes map[string]string, ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	if h.results != nil && now.Sub(h.asked) < probeEvery {
-		return h.results, h.ready
+	if h.failing == nil || h.now().Sub(h.asked) >= probeEvery {
+		h.ask(ctx)
 	}
+	causes = make(map[string]string, len(h.failing))
+	for name, f := range h.failing {
+		causes[name] = f.cause
+	}
+	return causes, h.ready
+}
+
+// ask runs all checks at once.
+func (h *health) ask(ctx context.Context) {
 	// Others wait for this result too, so it does not hang on one client's patience.
 	ctx, cancel := context.WithTimeout(untraced.Context(context.WithoutCancel(ctx)), ProbeTimeout)
 	defer cancel()
@@ -96,27 +119,32 @@ func (h *health) probe(ctx context.Context) (map[string]bool, bool) {
 	}
 	running.Wait()
 
-	results, ready := make(map[string]bool, len(h.checks)), true
+	now := h.now()
+	failing, ready := make(map[string]*failure, len(h.failing)), true
 	for i, check := range h.checks {
-		well := errs[i] == nil
-		results[check.Name] = well
-		ready = ready && (well || !check.Required)
-		if before, seen := h.results[check.Name]; before != well && (seen || !well) {
-			h.logChange(ctx, check, errs[i])
+		before := h.failing[check.Name]
+		if errs[i] != nil {
+			ready = ready && !check.Required
+			failing[check.Name] = h.logFailure(ctx, now, check, before, errs[i])
+		} else if before != nil {
+			h.log.LogAttrs(ctx, slog.LevelInfo, "check is well again", slog.String("check", check.Name), slog.Bool("required", check.Required))
 		}
 	}
-	h.asked, h.results, h.ready = h.now(), results, ready
-	return results, ready
+	h.asked, h.failing, h.ready = now, failing, ready
 }
 
-// logChange logs that a check began or ceased to fail: once, and not at each probe.
-func (h *health) logChange(ctx context.Context, check Check, err error) {
-	attrs := []slog.Attr{slog.String("check", check.Name), slog.Bool("required", check.Required)}
-	if err != nil {
-		h.log.LogAttrs(ctx, slog.LevelWarn, "check fails", append(attrs, slog.Any("error", err))...)
-		return
+// logFailure logs that a check fails: at once for a new failure or another cause, and after longer and longer pauses while it lasts.
+func (h *health) logFailure(ctx context.Context, now time.Time, check Check, before *failure, err error) *failure {
+	f := &failure{cause: causeOf(err), logged: now, pause: firstPause}
+	if before != nil && before.cause == f.cause {
+		if now.Sub(before.logged) < before.pause {
+			return before
+		}
+		f.pause = min(2*before.pause, lastPause)
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "check is well again", attrs...)
+	h.log.LogAttrs(ctx, slog.LevelWarn, "check fails", slog.String("check", check.Name), slog.Bool("required", check.Required),
+		slog.String("cause", f.cause), slog.Any("error", err))
+	return f
 }
 
 func writeStatus(w http.ResponseWriter, status int, body any) error {

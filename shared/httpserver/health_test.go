@@ -3,16 +3,20 @@ package httpserver_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
@@ -28,9 +32,9 @@ func TestReadiness(t *testing.T) {
 	}{
 		{"no checks", nil, 200, `{"status":"ready","checks":{}}`},
 		{"all well", []httpserver.Check{{"postgres", true, well}, {"redis", false, well}}, 200, `{"status":"ready","checks":{"postgres":"ok","redis":"ok"}}`},
-		{"an optional one fails", []httpserver.Check{{"postgres", true, well}, {"redis", false, failing}}, 200, `{"status":"ready","checks":{"postgres":"ok","redis":"failing"}}`},
-		{"a required one fails", []httpserver.Check{{"postgres", true, failing}, {"redis", false, well}}, 503, `{"status":"not ready","checks":{"postgres":"failing","redis":"ok"}}`},
-		{"a required one hangs", []httpserver.Check{{"postgres", true, hanging}}, 503, `{"status":"not ready","checks":{"postgres":"failing"}}`},
+		{"an optional one fails", []httpserver.Check{{"postgres", true, well}, {"redis", false, failing}}, 200, `{"status":"ready","checks":{"postgres":"ok","redis":"failing"},"causes":{"redis":"see the log"}}`},
+		{"a required one fails", []httpserver.Check{{"postgres", true, failing}, {"redis", false, well}}, 503, `{"status":"not ready","checks":{"postgres":"failing","redis":"ok"},"causes":{"postgres":"see the log"}}`},
+		{"a required one hangs", []httpserver.Check{{"postgres", true, hanging}}, 503, `{"status":"not ready","checks":{"postgres":"failing"},"causes":{"postgres":"no answer in time: the address may be wrong, or a NetworkPolicy or firewall may drop what is sent"}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -47,6 +51,32 @@ func TestReadiness(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFailureIsLoggedAgain checks that a check that fails from the start is logged at once, and again after longer and longer pauses.
+func TestFailureIsLoggedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		tel := &telemetry.Telemetry{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		cause := "refused"
+		h := httpserver.Operational(tel, httpserver.Check{Name: "postgres", Required: true, Probe: func(context.Context) error { return httpserver.Cause(cause) }})
+		lines := func() int {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			return strings.Count(log.String(), "check fails")
+		}
+		var got []int
+		for range 5 * 60 {
+			got = append(got, lines())
+			time.Sleep(time.Second)
+		}
+		if first, minute, two, all := got[0], got[59], got[60], got[len(got)-1]; first != 1 || minute != 1 || two != 2 || all != 3 {
+			t.Errorf("%d lines at once, %d and %d after a minute, %d in five; want 1, 1, 2, 3", first, minute, two, all)
+		}
+		cause = "a wrong password"
+		if lines() != 4 {
+			t.Error("another cause is not logged")
+		}
+	})
 }
 
 func TestReadinessIsAskedSeldomAndChangesAreLogged(t *testing.T) {

@@ -20,7 +20,14 @@ import (
 
 // ErrNoConnection is the cause of a 503 when no connection was free in time: all are in use, or a new one cannot be
 // opened.
-var ErrNoConnection = errors.New("no database connection in time")
+var ErrNoConnection error = noConnection{}
+
+type noConnection struct{}
+
+func (noConnection) Error() string { return "no database connection in time" }
+
+// Timeout says, as in [net.Error], that time has run out.
+func (noConnection) Timeout() bool { return true }
 
 // grace is how long after the server's own time-out the client abandons a statement.
 const grace = time.Second

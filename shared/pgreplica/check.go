@@ -137,6 +137,7 @@ func (r *Reads) check(ctx context.Context) {
 			next := &period{}
 			next.ctx, next.cancel = context.WithCancel(context.Background())
 			s.use.Store(next)
+			s.checked = true
 			r.log.InfoContext(ctx, "reads go to a standby", slog.String("standby", s.name))
 		}
 	}
@@ -145,10 +146,11 @@ func (r *Reads) check(ctx context.Context) {
 // leaveOut stops the use of a standby. It cancels the statements there, unless the standby is only old.
 func (r *Reads) leaveOut(ctx context.Context, s *standby, why error) {
 	last := s.use.Swap(nil)
-	if last == nil {
-		return
+	if last == nil && s.checked {
+		return // it is left out already, and the log says why
 	}
-	if !errors.Is(why, errOld) {
+	s.checked = true
+	if last != nil && !errors.Is(why, errOld) {
 		last.cancel()
 		s.pool.Reset() // connections to the failed server are of no use
 	}

@@ -202,6 +202,8 @@ type standby struct {
 	pool *pgdb.Pool
 	name string                 // in logs and metrics; never its host
 	use  atomic.Pointer[period] // nil while it is left out; only the checks change it
+
+	checked bool // the log says whether it is in use
 }
 
 // period is a time in which reads go to a standby. Its context ends when the standby fails.

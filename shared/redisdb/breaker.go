@@ -102,6 +102,11 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	}
 
 	err := command(bounded)
+	if !b.clusterBreaker && !b.client.answered.Load() {
+		if _, refused := errors.AsType[redis.Error](err); err == nil || refused && !isFault(err) {
+			b.client.answered.Store(true)
+		}
+	}
 	switch {
 	case !isFault(err):
 		b.answered.Store(time.Now().UnixNano())
@@ -144,6 +149,7 @@ func (b *breaker) trip(err error) {
 		return
 	}
 	c.down[b] = true
+	c.fault = err
 	c.log.Warn("redis is out of reach; going on without it", slog.String("node", b.node), slog.Any("error", err))
 	if cluster, ok := c.connection.(*redis.ClusterClient); ok {
 		cluster.ReloadState(c.ctx)

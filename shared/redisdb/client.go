@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/extra/redisotel/v9"
@@ -42,9 +43,12 @@ type Client struct {
 	cancel context.CancelFunc
 	probes sync.WaitGroup
 
+	answered atomic.Bool // Redis has answered a command
+
 	mu     sync.Mutex
 	closed bool
 	down   map[*breaker]bool // the open ones, and whether commands need their node
+	fault  error             // opened the last breaker
 }
 
 // Open returns a client of the Redis that cfg names. It does not wait for Redis: while Redis is down, commands end
@@ -123,16 +127,28 @@ func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	)
 }
 
-// Up reports whether Redis, or every master of a cluster, answered the last time.
-func (c *Client) Up() bool {
+// Up reports whether Redis, or every master of a cluster, answered the last time. Before the first answer it is false.
+func (c *Client) Up() bool { return c.answered.Load() && c.stopped() == nil }
+
+// Reach returns nil if Redis answers now. It is the check for readiness. While no commands are sent, it returns the fault that
+// stopped them.
+func (c *Client) Reach(ctx context.Context) error {
+	if err := c.stopped(); err != nil {
+		return err
+	}
+	return Commands(c).Ping(ctx).Err()
+}
+
+// stopped returns why Redis, or a master of a cluster, gets no commands; nil if it does.
+func (c *Client) stopped() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, needed := range c.down {
 		if needed {
-			return false
+			return fmt.Errorf("%w: %w", ErrDown, c.fault)
 		}
 	}
-	return true
+	return nil
 }
 
 // Close stops the probes and closes the connections.

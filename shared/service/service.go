@@ -233,7 +233,7 @@ func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
 			var migrated bool
 			err := p.Primary.QueryRow(ctx, []any{&migrated}, selectMigrated, schema.Table())
 			if err == nil && !migrated {
-				return errors.New("the database has no schema: run migrate")
+				return httpserver.Cause("the database has no schema: run migrate")
 			}
 			return nil // the check of postgres reports a database that does not answer
 		}},
@@ -242,18 +242,13 @@ func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
 	if all, _ := p.Read.Standbys(); all > 0 {
 		list = append(list, httpserver.Check{Name: "standbys", Probe: func(context.Context) error {
 			if all, serving := p.Read.Standbys(); serving < all {
-				return fmt.Errorf("%d of %d are left out", all-serving, all)
+				return httpserver.Cause(fmt.Sprintf("%d of %d are left out", all-serving, all))
 			}
 			return nil
 		}})
 	}
 	if p.Keys.Redis != nil {
-		list = append(list, httpserver.Check{Name: "redis", Probe: func(context.Context) error {
-			if !p.Keys.Redis.Up() {
-				return errors.New("out of reach")
-			}
-			return nil
-		}})
+		list = append(list, httpserver.Check{Name: "redis", Probe: p.Keys.Redis.Reach})
 	}
 	return list
 }

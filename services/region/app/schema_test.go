@@ -1,9 +1,12 @@
 package app
 
 import (
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/services/region/internal/store"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -25,4 +28,45 @@ func TestReadyLooksAtTheSchema(t *testing.T) {
 	})
 	execute(t, s, `ALTER TABLE lost RENAME TO region_migrations`)
 	eventually.True(t, "it is ready", func() bool { return ready().Status == 200 })
+}
+
+// TestUnreadySaysWhy checks that a service that cannot reach its stores from the start says why: in words at /readyz, and with the
+// error in its log. Neither has a password.
+func TestUnreadySaysWhy(t *testing.T) {
+	const secret = "not-the-password"
+	b, server := servicetest.NewBreakable(t, store.Schema())
+	broken := func(change func(u *url.URL)) string {
+		u, err := url.Parse(server.TCPURL(b.DB.ReaderURL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return u.String()
+	}
+	for _, tt := range []struct{ name, variable, value, check, cause string }{
+		{"the password", "DATABASE_URL", broken(func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), secret) }), "postgres", "Postgres refuses the user or the password of its URL"},
+		{"the database", "DATABASE_URL", broken(func(u *url.URL) { u.Path = "/none" }), "postgres", "Postgres has no database of the name in its URL"},
+		{"the port", "DATABASE_URL", broken(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "postgres", "nothing listens at the address of its URL"},
+		{"Postgres' parameters", "DATABASE_URL", broken(func(u *url.URL) { u.RawQuery += "&no_such_parameter=1" }), "postgres", "Postgres answers with SQLSTATE 42704"},
+		{"the key database", "AUTH_DATABASE_URL", broken(func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), secret) }), "keys", "Postgres refuses the user or the password of its URL"},
+		{"Redis", "REDIS_URL", "redis://:" + secret + "@127.0.0.1:1/0", "redis", "nothing listens at the address of its URL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := startOn(t, b, map[string]string{tt.variable: tt.value})
+			var body struct{ Causes map[string]string }
+			eventually.True(t, "/readyz says why", func() bool {
+				body.Causes = nil
+				s.DoInternal(t, servicetest.Request{Path: "/readyz"}).JSON(t, &body)
+				return body.Causes[tt.check] == tt.cause
+			})
+			if log := s.Log(); !strings.Contains(log, `"check fails"`) || !strings.Contains(log, tt.cause) || strings.Contains(log, secret) {
+				t.Errorf("the log does not say why, or says too much:\n%s", log)
+			}
+			up := s.DoInternal(t, servicetest.Request{Path: "/metrics"})
+			if tt.check == "redis" && !regexp.MustCompile(`(?m)^lectern_redis_up(\{[^}]*\})? 0$`).Match(up.Body) {
+				t.Error("lectern_redis_up is not 0")
+			}
+		})
+	}
 }

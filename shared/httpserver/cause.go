@@ -1,0 +1,79 @@
+package httpserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"syscall"
+)
+
+// Cause is an error of a [Check] whose text is shown to everybody who asks for readiness. It holds no secret, and no name of a
+// host, a user or a database.
+type Cause string
+
+// Error returns the text.
+func (c Cause) Error() string { return string(c) }
+
+// causeOf says in words what kind of error err is. Only the log has the error itself, with names and addresses.
+func causeOf(err error) string {
+	if cause, ok := errors.AsType[Cause](err); ok {
+		return cause.Error()
+	}
+	if answer, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return causeOfState(answer.SQLState())
+	}
+	if _, ok := errors.AsType[interface {
+		error
+		RedisError()
+	}](err); ok {
+		return "Redis refuses the user, the password or a command"
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return "the host of its URL does not exist"
+	} else if ok {
+		return "DNS does not answer: a NetworkPolicy may refuse it"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "nothing listens at the address of its URL"
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, wrongHost := errors.AsType[x509.HostnameError](err)
+	if untrusted || unknown || wrongHost {
+		return "its TLS certificate is not trusted"
+	}
+	slow, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	if errors.Is(err, context.DeadlineExceeded) || ok && slow.Timeout() {
+		return "no answer in time: the address may be wrong, or a NetworkPolicy or firewall may drop what is sent"
+	}
+	return "see the log"
+}
+
+// causeOfState says what a SQLSTATE means for a connection (PostgreSQL documentation, appendix A).
+func causeOfState(code string) string {
+	switch code {
+	case "28P01", "28000":
+		return "Postgres refuses the user or the password of its URL"
+	case "3D000":
+		return "Postgres has no database of the name in its URL"
+	case "42501":
+		return "the role of its URL lacks a right: run migrate, or use the role that it is for"
+	case "42P01":
+		return "the database has no schema: run migrate"
+	case "53300":
+		return "Postgres has no connection left (max_connections)"
+	case "57P03":
+		return "Postgres starts or stops"
+	case "08P01":
+		return "Postgres, or a pooler before it, refuses the parameters of the connection"
+	}
+	return "Postgres answers with SQLSTATE " + code
+}
