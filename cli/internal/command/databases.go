@@ -22,6 +22,7 @@ type rolesCommand struct {
 	Apply   bool   `help:"Execute the SQL instead of printing it."`
 	Rotate  bool   `help:"Give the roles that exist new passwords. All other users of these roles lose access."`
 	Server  string `help:"The server as pods reach it, with parameters: postgres://db.databases:5432?sslmode=require. Default: as in --admin-url." placeholder:"URL"`
+	Prefix  string `help:"The beginning of the names of databases and roles, for a second installation on the server." placeholder:"staging_"`
 	Release string `default:"lectern" help:"The release's full name, with which the names of its Secrets begin. Default: ${default}." placeholder:"NAME"`
 }
 
@@ -56,10 +57,10 @@ func (d *rolesCommand) Run(s *Session, c *commands) error {
 	}
 	defer conn.Close(context.WithoutCancel(s.Context))
 	plan, err := databases.New(s.Context, conn, databases.Options{
-		Release: d.Release, Server: config.NewSecret(cmp.Or(d.Server, d.Admin)), Known: known, Rotate: d.Rotate,
+		Release: d.Release, Server: config.NewSecret(cmp.Or(d.Server, d.Admin)), Prefix: d.Prefix, Known: known, Rotate: d.Rotate,
 	})
 	if _, ok := errors.AsType[*databases.UnknownPasswordsError](err); ok {
-		return advisedError{err, fmt.Sprintf("check --release, and get them from the cluster: (umask 077; %s > %s); or give --rotate, which cuts off all that use these roles", get, d.Secrets)}
+		return advisedError{err, fmt.Sprintf("if another installation uses these roles, give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; %s > %s)", get, d.Secrets)}
 	}
 	if err != nil {
 		return err

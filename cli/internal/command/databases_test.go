@@ -99,8 +99,31 @@ func TestDatabases(t *testing.T) {
 	t.Run("the file is lost", func(t *testing.T) {
 		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
 		if r.code != exitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") ||
-			!strings.Contains(r.err, "check --release, and get them from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") {
+			!strings.Contains(r.err, "give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") || strings.Contains(r.err, "--rotate") {
 			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("a second installation", func(t *testing.T) {
+		second := filepath.Join(t.TempDir(), "staging.yaml")
+		if r := lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "staging_", "--apply"); r.code != exitOK {
+			t.Fatalf("%+v", r)
+		}
+		for name, keys := range secretsOf(t, second) {
+			for variable, u := range keys {
+				if !strings.Contains(u, "//staging_") || !strings.Contains(u, "/staging_") {
+					t.Errorf("%s of %s is not of the second installation", variable, name)
+				}
+				execute(t, u, "SELECT 1")
+				execute(t, first[name][variable], "SELECT 1")
+			}
+		}
+		r := lectern(t, "", environ, "databases", "--secrets", second, "--server", "postgres.databases", "--prefix", "staging_")
+		if r.code != exitFailure || !strings.Contains(r.err, "--server 'postgres://db.example.com:5432") {
+			t.Errorf("a server without a scheme: %+v", r)
+		}
+		r = lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "a-b")
+		if r.code != exitFailure || !strings.Contains(r.err, `the prefix is "a-b"; allowed:`) {
+			t.Errorf("a prefix that needs quotes: %+v", r)
 		}
 	})
 	t.Run("a rotation fails", func(t *testing.T) {
@@ -158,7 +181,7 @@ func testRefusals(t *testing.T, admin string) {
 		{"no objects", "publicUrl: https://lectern.example.com\n", "", `the object "" is none`},
 		{"a password as a parameter", "", u.String(), "has the parameter password, which would apply to all roles; give the server as pods reach it: --server"},
 		{"no host", "", hostless.String(), "no host between // and /; give the server as pods reach it: --server"},
-		{"a database of another owner", "", "", "the database auth exists and belongs to manager: use another server, or"},
+		{"a database of another owner", "", "", "the database auth exists and belongs to manager: give --prefix or another server, or"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "secrets.yaml")

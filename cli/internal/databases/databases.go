@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,28 +31,33 @@ type Role struct {
 	Variable string // the setting of its URL, and the key in the Secret
 }
 
-// All returns the databases of an installation.
-func All() []Database {
+// All returns the databases of an installation. The names of databases and roles begin with prefix.
+func All(prefix string) []Database {
 	var all []Database
-	for _, name := range []string{"entries", "embeddables", "experiments", "region"} {
-		all = append(all, Database{name, name + "-database", []Role{
+	for _, service := range []string{"entries", "embeddables", "experiments", "region"} {
+		name := prefix + service
+		all = append(all, Database{name, service + "-database", []Role{
 			{name + "_owner", "MIGRATE_DATABASE_URL"},
 			{name + "_reader", "DATABASE_URL"},
 			{name + "_ingest", "INGEST_DATABASE_URL"},
 			{name + "_remover", "REMOVE_DATABASE_URL"},
 		}})
 	}
-	return append(all, Database{"auth", "auth", []Role{
-		{"auth_owner", "AUTH_MIGRATE_DATABASE_URL"},
-		{"auth_reader", "AUTH_DATABASE_URL"},
-		{"auth_admin", "AUTH_ADMIN_DATABASE_URL"},
+	name := prefix + "auth"
+	return append(all, Database{name, "auth", []Role{
+		{name + "_owner", "AUTH_MIGRATE_DATABASE_URL"},
+		{name + "_reader", "AUTH_DATABASE_URL"},
+		{name + "_admin", "AUTH_ADMIN_DATABASE_URL"},
 	}})
 }
+
+// prefixes are names that SQL takes without quotes, and that leave room for the longest role.
+var prefixes = regexp.MustCompile(`^([a-z][a-z0-9_]{0,30})?$`)
 
 // SecretNames returns the names of the Secrets of a release.
 func SecretNames(release string) []string {
 	var names []string
-	for _, d := range All() {
+	for _, d := range All("") {
 		names = append(names, release+"-"+d.Secret)
 	}
 	return names
@@ -72,6 +78,8 @@ type Options struct {
 	Release string
 	// Server is the server as pods reach it, as a URL with a host and parameters. Its user and database are ignored.
 	Server config.Secret
+	// Prefix is the beginning of the names of databases and roles, for a second installation on a server. Empty: none.
+	Prefix string
 	// Known are the Secrets of an earlier run. Their URLs stay as they are.
 	Known Secrets
 	// Rotate gives existing roles new passwords.
@@ -99,13 +107,15 @@ func Connect(ctx context.Context, admin config.Secret) (*pgx.Conn, error) {
 // errURL omits the URL, which may contain a password.
 var errURL = errors.New("the server's URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
+// instead says how to name the server.
+const instead = "give the server as pods reach it: --server 'postgres://db.example.com:5432?sslmode=require'"
+
 // parseServer reads the URL of the server as pods reach it. It refuses what cannot be part of all roles' URLs.
 func parseServer(text config.Secret) (*url.URL, error) {
 	server, err := url.Parse(text.Reveal())
 	if err != nil || server.Scheme != "postgres" && server.Scheme != "postgresql" {
-		return nil, errURL
+		return nil, fmt.Errorf("%w; %s", errURL, instead)
 	}
-	const instead = "give the server as pods reach it: --server 'postgres://db.example.com:5432?sslmode=require'"
 	if server.Hostname() == "" {
 		return nil, errors.New("the server's URL has no host between // and /; " + instead)
 	}
@@ -123,13 +133,16 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	if !prefixes.MatchString(o.Prefix) {
+		return Plan{}, fmt.Errorf("the prefix is %q; allowed: up to 31 lower-case letters, digits and _, a letter first, such as staging_", o.Prefix)
+	}
 	there, err := look(ctx, conn)
 	if err != nil {
 		return Plan{}, fmt.Errorf("read the roles and databases of the server: %w", err)
 	}
 	p := Plan{Secrets: Secrets{}}
 	var unknown []string
-	for _, d := range All() {
+	for _, d := range All(o.Prefix) {
 		name := o.Release + "-" + d.Secret
 		urls, changed := map[string]string{}, map[string]string{}
 		for _, r := range d.Roles {
@@ -211,7 +224,7 @@ func (p *Plan) database(d Database, there existing) error {
 	owner := d.Roles[0].Name
 	actual, exists := there.owners[d.Name]
 	if exists && actual != owner {
-		return fmt.Errorf("the database %s exists and belongs to %s: use another server, or, if the database is Lectern's, ALTER DATABASE %[1]s OWNER TO %[3]s", d.Name, actual, owner)
+		return fmt.Errorf("the database %s exists and belongs to %s: give --prefix or another server, or, if the database is Lectern's, ALTER DATABASE %[1]s OWNER TO %[3]s", d.Name, actual, owner)
 	}
 	if !exists {
 		p.Databases = append(p.Databases, fmt.Sprintf("CREATE DATABASE %s OWNER %s", d.Name, owner))

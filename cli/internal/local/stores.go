@@ -129,7 +129,7 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stor
 	r.parts.Add(pg.Stop)
 	warehouse := databases.Database{Name: "warehouse", Roles: []databases.Role{{Name: "warehouse"}}}
 	result := stores{urls: map[string]map[string]string{}, warehouse: pg.URL("warehouse", "warehouse")}
-	for _, d := range append(databases.All(), warehouse) {
+	for _, d := range append(databases.All(""), warehouse) {
 		result.urls[d.Name] = map[string]string{}
 		for _, role := range d.Roles {
 			if err := pg.EnsureRole(ctx, role.Name); err != nil {
