@@ -2,8 +2,6 @@ package charttest
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -45,22 +43,8 @@ func TestAPIServerTakesAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	values := map[string]string{
-		"no values": "", "everything": everything, "all pods": allPods, "a claim": "dev: {enabled: true, postgres: {storage: {type: claim}}}",
-	}
-	examples, err := filepath.Glob(filepath.Join(chartFolder, "examples", "values-*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, example := range examples {
-		text, err := os.ReadFile(example)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values[filepath.Base(example)] = string(text)
-	}
 	seen := map[string]bool{} // objects that are the same with other values
-	for name, in := range values {
+	for name, in := range valuesOfAll(t) {
 		t.Run(name, func(t *testing.T) {
 			taken := 0
 			for _, o := range render(t, in).objects {
@@ -81,8 +65,8 @@ func TestAPIServerTakesAll(t *testing.T) {
 					t.Errorf("%T %s: %v", o, o.GetName(), err)
 				}
 			}
-			if taken < 30 {
-				t.Errorf("%d objects were taken; want 30 or more", taken)
+			if taken == 0 {
+				t.Error("no object was taken")
 			}
 		})
 	}

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	apps "k8s.io/api/apps/v1"
-	autoscaling "k8s.io/api/autoscaling/v2"
-	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -111,35 +108,4 @@ func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 		}
 	}
 	return asked
-}
-
-// TestCitusExample checks that the service gets the URLs of the coordinator and of the nodes, and the limit of large
-// reads. It is scaled by its CPU. The other services are unchanged.
-func TestCitusExample(t *testing.T) {
-	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-citus.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := render(t, string(values))
-	entries := container(t, one[*apps.Deployment](t, r, "lectern-entries"), "entries")
-	for name, want := range map[string]string{
-		"LARGE_READS": "2", "DATABASE_MAX_CONNS": "8",
-	} {
-		if got, _ := variable(entries, name); got.Value != want {
-			t.Errorf("entries has %s=%q; want %q", name, got.Value, want)
-		}
-		if got, ok := variable(container(t, one[*apps.Deployment](t, r, "lectern-region"), "region"), name); ok {
-			t.Errorf("region has %s=%q; want its own default", name, got.Value)
-		}
-	}
-	for _, name := range []string{"DATABASE_URL", "READ_DATABASE_URL", "INGEST_DATABASE_URL"} {
-		v, _ := variable(entries, name)
-		if v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil || v.ValueFrom.SecretKeyRef.Name != "lectern-entries-database" || v.ValueFrom.SecretKeyRef.Key != name {
-			t.Errorf("%s is from %v; want the Secret lectern-entries-database", name, v.ValueFrom)
-		}
-	}
-	metrics := one[*autoscaling.HorizontalPodAutoscaler](t, r, "lectern-entries").Spec.Metrics
-	if len(metrics) != 1 || metrics[0].Resource == nil || metrics[0].Resource.Name != core.ResourceCPU {
-		t.Errorf("entries is scaled by %v; want its CPU", metrics)
-	}
 }

@@ -13,42 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestNotesNameMissingSecrets checks that the notes have a command for each missing Secret that a pod waits for, and for
-// each missing key in one. They have no other command.
+// TestNotesNameMissingSecrets checks that the notes have a command for each missing Secret that a pod waits for, those of an
+// APIKey object too. Without a cluster to ask, they name none.
 func TestNotesNameMissingSecrets(t *testing.T) {
-	const copies = "\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}"
-	keys := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "lectern", "name": "lectern-keys"},
-		"data": map[string]any{"INGEST_API_KEYS": "eA=="},
-	}}
-	auth := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "lectern", "name": "lectern-auth"},
-		"data": map[string]any{"AUTH_DATABASE_URL": "eA==", "AUTH_ADMIN_DATABASE_URL": "eA=="},
-	}}
-	database := map[string]bool{"DATABASE_URL": true, "MIGRATE_DATABASE_URL": true}
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	const one = "defaults: {enabled: false}\nredis: {enabled: false}\nsync: {copies: {shop: {project: pr_1, url: \"https://api.example.com\"}}}\n"
 	for _, tt := range []struct {
 		name, values string
 		cluster      []*unstructured.Unstructured
 		want         map[string]map[string]bool
 	}{
-		{"an empty namespace", "", installed(), map[string]map[string]bool{
-			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
-			"lectern-auth":  {"AUTH_DATABASE_URL": true, "AUTH_ADMIN_DATABASE_URL": true, "AUTH_MIGRATE_DATABASE_URL": true},
-			"lectern-redis": {"REDIS_URL": true}, "lectern-keys": {"INGEST_API_KEYS": true, "EDGE_KEYS": true},
-		}},
-		{"mode gateway without the internal address needs no key of the edge", "routing: {mode: gateway}\ninternal: {enabled: false}\nredis: {enabled: false}", append(installed(), auth, keys), map[string]map[string]bool{
-			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
-		}},
-		{"a Secret of another name, and a key in a Secret", "defaults: {database: {existingSecret: mine}}\nredis: {enabled: false}" + copies,
-			append(installed(), auth, keys), map[string]map[string]bool{
-				"mine":                  database,
-				"lectern-keys":          {"EDGE_KEYS": true, "RETENTION_ADMIN_API_KEY": true},
-				"lectern-sync-shop":     {"LECTERN_SYNC_TO": true},
-				"lectern-sync-shop-key": {"api-key": true},
-			}},
+		{"a copy", one, installed(), map[string]map[string]bool{"lectern-sync-shop": {"LECTERN_SYNC_TO": true}, "lectern-sync-shop-key": {"api-key": true}}},
 		{"development brings its own", "dev: {enabled: true}\nretention: {enabled: true}", installed(), map[string]map[string]bool{}},
-		{"no cluster to ask", "networkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.96.0.1/32}}]}", nil, map[string]map[string]bool{}},
+		{"no cluster to ask", one, nil, map[string]map[string]bool{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := renderOn(t, tt.values, release, tt.cluster)
@@ -77,7 +54,7 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name}, "data": data,
 		}}
 	}
-	namespace := object("Namespace", "", "lectern")
+	namespace := object("ServiceAccount", "lectern", "default") // which every namespace has
 	var secrets []*unstructured.Unstructured
 	for _, service := range []string{"entries", "embeddables", "experiments", "region"} {
 		secrets = append(secrets, object("Secret", "lectern", "lectern-"+service+"-database", "DATABASE_URL", "MIGRATE_DATABASE_URL"))
@@ -98,12 +75,14 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 			map[string]map[string]bool{"lectern-keys": {"RETENTION_ADMIN_API_KEY": true}}},
 		{"the destination of a copy, whose API key an APIKey makes later", copies, append(slices.Clone(secrets), namespace, keys), []string{"create secret generic lectern-sync-shop"},
 			map[string]map[string]bool{"lectern-sync-shop": {"LECTERN_SYNC_TO": true}}},
+		{"another name, and no edge", "routing: {mode: gateway}\ninternal: {enabled: false}\nredis: {enabled: false}\nentries: {database: {existingSecret: mine}}\n", append(slices.Clone(secrets), namespace, keys), []string{"create secret generic mine"},
+			map[string]map[string]bool{"mine": {"DATABASE_URL": true, "MIGRATE_DATABASE_URL": true}}},
 		{"only what an APIKey makes", copies, append(slices.Clone(secrets), namespace, keys, object("Secret", "lectern", "lectern-sync-shop", "LECTERN_SYNC_TO")), nil, nil},
 		{"nothing", "", append(slices.Clone(secrets), namespace, keys), nil, nil},
 		{"what development brings", "dev: {enabled: true}\n", nil, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all := append(append(installed(), object("Namespace", "", "kube-system")), tt.cluster...)
+			all := append(installed(), tt.cluster...)
 			for _, release := range []common.ReleaseOptions{
 				{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1},
 				{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2},
@@ -176,20 +155,32 @@ func commandsFor(notes string) map[string]map[string]bool {
 	return found
 }
 
-// TestMissingSecretsAreThoseThatPodsAwait checks that each container has the Secrets that it needs once all commands
-// of the notes have run.
-func TestMissingSecretsAreThoseThatPodsAwait(t *testing.T) {
-	r := render(t, "retention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}\ntests: {enabled: false}")
-	named := commandsFor(r.notes)
-	for name, spec := range podSpecs(r) {
-		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-			for _, e := range c.Env {
-				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
-					continue
-				}
-				ref := e.ValueFrom.SecretKeyRef
-				if optional := ref.Optional != nil && *ref.Optional; !optional && !named[ref.Name][ref.Key] {
-					t.Errorf("%s/%s waits for %s of %s, which the notes do not name", name, c.Name, ref.Key, ref.Name)
+// TestEverySecretIsNamed checks that each Secret that a container needs is made by dev.enabled, and otherwise named by the notes.
+func TestEverySecretIsNamed(t *testing.T) {
+	const pods = "\nretention: {enabled: true}\ntests: {enabled: false}"
+	made := map[string]map[string]bool{}
+	development := render(t, "dev: {enabled: true}"+pods)
+	for name, secret := range of[*core.Secret](development) {
+		made[name] = map[string]bool{}
+		for key := range secret.StringData {
+			made[name][key] = true
+		}
+	}
+	own := render(t, "sync: {copies: {shop: {project: pr_1}}}"+pods)
+	for _, tt := range []struct {
+		r    rendered
+		made map[string]map[string]bool
+	}{{development, made}, {own, commandsFor(own.notes)}} {
+		for name, spec := range podSpecs(tt.r) {
+			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+				for _, e := range c.Env {
+					if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+						continue
+					}
+					ref := e.ValueFrom.SecretKeyRef
+					if optional := ref.Optional != nil && *ref.Optional; !optional && !tt.made[ref.Name][ref.Key] {
+						t.Errorf("%s/%s waits for %s of %s, which nothing makes or names", name, c.Name, ref.Key, ref.Name)
+					}
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package charttest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -103,7 +106,11 @@ func installed() []*unstructured.Unstructured {
 
 func tryRender(t *testing.T, values string) (rendered, error) {
 	t.Helper()
-	return renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}, installed())
+	return renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}, append(installed(), namespaceOf("team-a"), namespaceOf("team-b")))
+}
+
+func namespaceOf(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }
 
 // renderOn renders the chart for a release, on a cluster that has some objects. Without objects there is no cluster, as
@@ -142,7 +149,7 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 	if len(objects) == 0 {
 		files, err = engine.Render(chart, all)
 	} else {
-		files, err = engine.RenderWithClientProvider(chart, all, cluster{objects})
+		files, err = engine.RenderWithClientProvider(chart, all, cluster{objects, release.Namespace == ownAlone})
 	}
 	if err != nil {
 		return rendered{}, err
@@ -166,8 +173,14 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 	return r, nil
 }
 
+// ownAlone is the namespace of a release whose account may read nothing outside this namespace.
+const ownAlone = "own-alone"
+
 // cluster answers the look-ups of templates.
-type cluster struct{ objects []*unstructured.Unstructured }
+type cluster struct {
+	objects []*unstructured.Unstructured
+	strict  bool // forbids all namespaces but ownAlone, and objects without one
+}
 
 // GetClientFor returns a client of the objects of a kind, all of which are in a namespace.
 func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
@@ -179,6 +192,12 @@ func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 		}
 	}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: kind + "List"}, some...)
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if c.strict && action.GetNamespace() != ownAlone {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("not allowed"))
+		}
+		return false, nil, nil
+	})
 	return client.Resource(resource), true, nil
 }
 
@@ -207,6 +226,10 @@ func decode(file string) ([]object, error) {
 		objects = append(objects, o)
 	}
 	return objects, nil
+}
+
+func kindOf(o object) string {
+	return o.(runtime.Object).GetObjectKind().GroupVersionKind().Kind
 }
 
 // of returns the rendered objects of one type, by name.

@@ -2,10 +2,8 @@ package charttest
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -180,7 +178,8 @@ func find(rules []rule, host, path string) []string {
 	return found
 }
 
-// TestRoutes checks that each request of the matrix reaches the component in shared/routes, in each flavour.
+// TestRoutes checks that each request of the matrix reaches the component in shared/routes, in each flavour. Internal paths, and
+// paths that only contain a route, have no route.
 func TestRoutes(t *testing.T) {
 	rows, err := routestest.Matrix()
 	if err != nil {
@@ -207,21 +206,11 @@ func TestRoutes(t *testing.T) {
 					t.Errorf("%s goes to %q; want %q", row, got, want)
 				}
 			}
-		})
-	}
-}
-
-// TestOtherPathsHaveNoRoute checks that internal paths, and paths that only contain a route, have no route.
-func TestOtherPathsHaveNoRoute(t *testing.T) {
-	for _, f := range flavours() {
-		t.Run(f.name, func(t *testing.T) {
-			r := render(t, f.values())
-			rules := throughEdge(t, r, f.rules(t, r))
-			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy", "/x/console/", "/consolex/"}
+			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy", "/x/console/", "/consolex/", "/metrics", "/healthz", "/readyz", "/debug/pprof/"}
 			for _, r := range routes.Internal() {
 				paths = append(paths, r.Template)
 			}
-			for _, path := range append(paths, "/metrics", "/healthz", "/readyz", "/debug/pprof/") {
+			for _, path := range paths {
 				if got := find(rules, "api.example.com", path); len(got) > 0 {
 					t.Errorf("%s goes to %q; want nowhere", path, got)
 				}
@@ -270,21 +259,10 @@ func TestRouteChoices(t *testing.T) {
 			}
 		})
 	}
-	for _, i := range slices.Concat(slices.Collect(maps.Values(of[*networking.Ingress](modes["gateway"]))), slices.Collect(maps.Values(of[*networking.Ingress](modes["edge"])))) {
-		if len(i.Spec.TLS) != 1 {
-			t.Errorf("%s ends no TLS", i.Name)
-		}
-		if i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == "nginx" {
-			for _, name := range []string{"proxy-buffering", "proxy-request-buffering"} {
-				if got := i.Annotations["nginx.ingress.kubernetes.io/"+name]; got != "off" {
-					t.Errorf("%s: %s is %q; streams want it off", i.Name, name, got)
-				}
-			}
-			for _, name := range []string{"proxy-read-timeout", "proxy-send-timeout"} {
-				text := i.Annotations["nginx.ingress.kubernetes.io/"+name]
-				if seconds, err := strconv.Atoi(text); err != nil || seconds < 120 {
-					t.Errorf("%s: %s is %q; the change feed waits for 60 seconds and answers after that", i.Name, name, text)
-				}
+	for _, mode := range modes {
+		for _, i := range of[*networking.Ingress](mode) {
+			if len(i.Spec.TLS) != 1 {
+				t.Errorf("%s ends no TLS", i.Name)
 			}
 		}
 	}

@@ -211,34 +211,3 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		}
 	}
 }
-
-// TestAlertChoices checks that values can omit and label alerts.
-func TestAlertChoices(t *testing.T) {
-	all := alerts(t, render(t, "metrics: {rules: {enabled: true, disabled: [LecternSlow], alertLabels: {team: data}}}"))
-	for _, rule := range all {
-		if rule.Alert == "LecternSlow" {
-			t.Error("LecternSlow is there")
-		}
-		if rule.Labels["team"] != "data" || rule.Labels["severity"] == "" {
-			t.Errorf("%s has labels %v", rule.Alert, rule.Labels)
-		}
-	}
-}
-
-// TestMonitors checks that every component is scraped on its internal port, and that a label of its pods names it.
-func TestMonitors(t *testing.T) {
-	r := render(t, "metrics: {serviceMonitor: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
-	endpoints := map[string][]monitoring.RelabelConfig{}
-	for name, m := range of[*monitoring.ServiceMonitor](r) {
-		if m.Spec.Endpoints[0].Port != "internal" {
-			t.Errorf("%s scrapes port %s", name, m.Spec.Endpoints[0].Port)
-		}
-		endpoints[strings.TrimPrefix(name, "lectern-")] = m.Spec.Endpoints[0].RelabelConfigs
-	}
-	for _, component := range append(components(), "sync-shop") {
-		relabelings, ok := endpoints[component]
-		if !ok || len(relabelings) != 1 || relabelings[0].TargetLabel != "component" {
-			t.Errorf("%s: relabelings %v; want one to component", component, relabelings)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package charttest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -10,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
-	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -54,6 +54,7 @@ defaults:
     extraIngress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}]}]
     extraEgress: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}]}]
 proxy: {manifests: {existingSecret: manifests}}
+operator: {networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.9.0.0/16}}]}], extraEgress: []}}
 retention: {enabled: true, days: 365, timeZone: Europe/Berlin}
 sync:
   defaults: {extraEnv: [{name: AWS_REGION, value: eu-central-1}]}
@@ -83,22 +84,23 @@ metrics:
   serviceMonitor: {enabled: true}
   rules: {enabled: true, alertLabels: {team: data}, disabled: [LecternSlow]}
   dashboards: {enabled: true, namespace: monitoring}
+rbac: {aggregate: true}
+extraObjects:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: '{{ include "lectern.fullname" . }}-as-map', namespace: "{{ .Values.namespaceOverride | default .Release.Namespace }}", labels: {a: b}}
+  - |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: {{ include "lectern.fullname" . }}-as-text, namespace: {{ .Values.namespaceOverride | default .Release.Namespace }}, labels: {a: b}}
 `
 
-// TestRenders checks that all objects decode strictly, and have the chart's labels, its namespace and a unique name.
+// TestRenders checks that all objects decode strictly, and have the chart's labels and a unique name, with the values of all
+// examples too.
 func TestRenders(t *testing.T) {
-	for _, tt := range []struct{ name, in string }{
-		{"no values", ""},
-		{"everything", everything},
-		{"development", "dev: {enabled: true}"},
-		{"collector alone", "dev: {collector: {enabled: true}}"},
-		{"no Redis", "redis: {enabled: false}"},
-		{"one service", "defaults: {enabled: false}\nentries: {enabled: true}"},
-		{"nothing optional", "defaults: {pdb: {enabled: false}, serviceAccount: {create: false}}\nnetworkPolicy: {enabled: false}\ncrds: {install: false}\nrbac: {create: false}\ntests: {enabled: false}"},
-		{"other names", "fullnameOverride: data\nnameOverride: reads"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := render(t, tt.in)
+	for name, in := range valuesOfAll(t) {
+		t.Run(name, func(t *testing.T) {
+			r := render(t, in)
 			names := map[string]bool{}
 			for _, o := range r.objects {
 				id := fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
@@ -107,7 +109,7 @@ func TestRenders(t *testing.T) {
 				}
 				names[id] = true
 				for _, label := range []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"} {
-					if o.GetLabels()[label] == "" {
+					if o.GetLabels()[label] == "" && o.GetLabels()["a"] != "b" { // an extra object
 						t.Errorf("%s has no label %s", id, label)
 					}
 				}
@@ -115,8 +117,8 @@ func TestRenders(t *testing.T) {
 					t.Errorf("%s: the name has %d letters, more than 63", id, len(o.GetName()))
 				}
 			}
-			if len(r.objects) == 0 {
-				t.Error("nothing was made")
+			if again := render(t, in); again.text != r.text && !strings.Contains(in, "dev:") { // whose passwords are new
+				t.Error("another render differs")
 			}
 			if !strings.Contains(r.notes, "helm -n lectern test lectern") {
 				t.Errorf("the notes do not tell how to test:\n%s", r.notes)
@@ -125,7 +127,23 @@ func TestRenders(t *testing.T) {
 	}
 }
 
-func TestExamplesRender(t *testing.T) {
+// valuesOfAll returns values that differ in their objects, and those of the examples, by name.
+func valuesOfAll(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{
+		"no values":         "",
+		"everything":        everything,
+		"development":       "dev: {enabled: true}",
+		"a claim":           "dev: {enabled: true, postgres: {storage: {type: claim}}}",
+		"collector alone":   "dev: {collector: {enabled: true}}",
+		"no Redis":          "redis: {enabled: false}",
+		"one service":       "defaults: {enabled: false}\nentries: {enabled: true}",
+		"nothing optional":  "defaults: {pdb: {enabled: false}, serviceAccount: {create: false}, migrate: {enabled: false}}\nnetworkPolicy: {enabled: false}\ncrds: {install: false}\nrbac: {create: false}\ntests: {enabled: false}",
+		"all pods":          allPods,
+		"other names":       "fullnameOverride: data\nnameOverride: reads",
+		"definitions go":    "crds: {keep: false}",
+		"no uninstallation": "uninstall: {enabled: false}",
+	}
 	files, err := filepath.Glob(filepath.Join(chartFolder, "examples", "values-*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -134,14 +152,13 @@ func TestExamplesRender(t *testing.T) {
 		t.Fatalf("%d examples of values; want 5 or more", len(files))
 	}
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			values, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			render(t, string(values))
-		})
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = string(text)
 	}
+	return all
 }
 
 // TestSchemaRefuses checks that the schema refuses mistyped values and names them.
@@ -177,6 +194,9 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a duration", "metrics: {serviceMonitor: {interval: often}}", "interval"},
 		{"the proxy's own elsewhere", "entries: {manifests: {existingSecret: x}}", "manifests"},
 		{"no gateway", "routing: {gateway: {enabled: true}}", "parentRefs"},
+		{"a value that an older chart lacks", "networkPolicy: {dnsPorts: null}", "the value networkPolicy.dnsPorts is missing. helm upgrade --reuse-values keeps"},
+		{"no registry", "image: {registry: \"\"}", "names no registry, and image.registry is empty; allowed: image.registry or global.imageRegistry, such as"},
+		{"all namespaces and some", "watchAllNamespaces: true\nwatchNamespaces: [team-a]", "watchNamespaces names team-a; allowed: one of the two"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tryRender(t, tt.in)
@@ -184,6 +204,17 @@ func TestSchemaRefuses(t *testing.T) {
 				t.Errorf("%q: error %v; want one about %s", tt.in, err, tt.want)
 			}
 		})
+	}
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	for _, kind := range []string{"serviceMonitor", "rules"} {
+		const none = ".enabled is true, and the cluster has no monitoring.coreos.com/v1"
+		if _, err := renderWith(t, "metrics: {"+kind+": {enabled: true}}", release, installed()); err == nil || !strings.Contains(err.Error(), "metrics."+kind+none) {
+			t.Errorf("%s without its API: %v", kind, err)
+		}
+	}
+	const key = "extraObjects: [{apiVersion: lectern.dev/v1alpha1, kind: APIKey, metadata: {name: a}}]"
+	if _, err := renderWith(t, key, release, installed()); err == nil || !strings.Contains(err.Error(), "extraObjects has objects of lectern.dev, whose kinds the cluster gets with this installation") {
+		t.Errorf("an APIKey before its kind: %v", err)
 	}
 }
 
@@ -221,8 +252,8 @@ func TestSchemaIsClosed(t *testing.T) {
 		slices.Sort(missing)
 		return missing
 	}
-	if missing := shown(schema, values); !slices.Equal(missing, []string{"global", "routes"}) {
-		t.Errorf("values.yaml does not show %q; want only global and the former routes missing", missing)
+	if missing := shown(schema, values); !slices.Equal(missing, []string{"enabled", "global", "routes"}) {
+		t.Errorf("values.yaml does not show %q; want only those of umbrella charts and the former routes missing", missing)
 	}
 	component := schema["definitions"].(map[string]any)["component"].(map[string]any)
 	if missing := shown(component, values["defaults"].(map[string]any)); len(missing) > 0 {
@@ -300,6 +331,7 @@ func TestImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, tt := range []struct{ name, in, want string }{
 		{"registry", "image: {registry: r.example.com/x/}", "r.example.com/x/lectern/entries:0.0.1"},
+		{"registry of an umbrella chart", "enabled: true\nx-anchors: {a: 1}\nglobal: {imageRegistry: mirror.example.com/y, other: 1}", "mirror.example.com/y/lectern/entries:0.0.1"},
 		{"tag of all", "image: {tag: v1}", "registry.example.com/lectern/entries:v1"},
 		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "registry.example.com/lectern/entries:v2"},
 		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "registry.example.com/lectern/entries@" + digest},
@@ -319,107 +351,18 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestNoRegistry checks that no image is pulled from a registry that no value names. Images for development name theirs.
-func TestNoRegistry(t *testing.T) {
-	for _, in := range []string{"image: {registry: \"\"}", "image: {registry: \"\", tag: v1}\nentries: {image: {repository: e}}"} {
-		_, err := tryRender(t, in)
-		if err == nil || !strings.Contains(err.Error(), "names no registry, and image.registry is empty; allowed: image.registry, such as") {
-			t.Errorf("%q: error %v", in, err)
+// TestDefinitionsStay checks that helm uninstall leaves the custom resources, and with them all objects, unless a value says
+// otherwise.
+func TestDefinitionsStay(t *testing.T) {
+	for in, want := range map[string]string{"": "keep", "crds: {keep: false}": ""} {
+		all := of[*apiextensions.CustomResourceDefinition](render(t, in))
+		if len(all) != 4 {
+			t.Errorf("%d definitions; want 4", len(all))
 		}
-	}
-	for name, want := range map[string]string{"postgres": "docker.io/library/postgres:15", "redis": "docker.io/library/redis:7"} {
-		d := one[*apps.Deployment](t, render(t, "dev: {enabled: true}"), "lectern-dev-"+name)
-		if got := container(t, d, "server").Image; got != want {
-			t.Errorf("%s has the image %s; want %s", name, got, want)
-		}
-	}
-}
-
-// TestInternalAnswersEnd checks that the internal address waits for a large removal, and not for ever.
-func TestInternalAnswersEnd(t *testing.T) {
-	environ := environmentOf(container(t, one[*apps.Deployment](t, render(t, ""), "lectern-internal"), "internal"))
-	if got := environ["EDGE_ANSWER_TIMEOUT"]; got != "10m" {
-		t.Errorf("it waits for %q", got)
-	}
-}
-
-// TestSecretsAreOnlyNamed checks that without dev.enabled the chart creates only the empty Secret that the operator fills.
-// Each component gets only the secrets that it needs.
-func TestSecretsAreOnlyNamed(t *testing.T) {
-	r := render(t, "")
-	if made := of[*core.Secret](r); len(made) != 1 || made["lectern-proxy-values"] == nil || made["lectern-proxy-values"].Data != nil {
-		t.Errorf("Secrets are made: %v", slices.Collect(maps.Keys(made)))
-	}
-	database := func(name string) []string {
-		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", s + "REMOVE_DATABASE_URL",
-			"lectern-keys/INGEST_API_KEYS", "lectern-keys/ADMIN_API_KEYS", "lectern-keys/EDGE_KEYS", "lectern-redis/REDIS_URL"}
-	}
-	migrates := func(name string) []string {
-		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL", s + "REMOVE_DATABASE_URL"}
-	}
-	want := map[string][]string{
-		"entries/entries": database("entries"), "entries/migrate": migrates("entries"),
-		"embeddables/embeddables": database("embeddables"), "embeddables/migrate": migrates("embeddables"),
-		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
-		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS", "lectern-auth/AUTH_ADMIN_DATABASE_URL"), "region/migrate": migrates("region"),
-		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-keys/EDGE_KEYS", "lectern-redis/REDIS_URL"},
-		"console/console":   {"lectern-keys/EDGE_KEYS"},
-		"edge/edge":         {"lectern-keys/EDGE_KEYS"},
-		"internal/internal": {"lectern-keys/EDGE_KEYS"},
-		"operator/migrate":  {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
-		"operator/operator": {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
-	}
-	got := map[string][]string{}
-	for _, name := range components() {
-		d := one[*apps.Deployment](t, r, "lectern-"+name)
-		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
-			for _, e := range c.Env {
-				if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-					got[name+"/"+c.Name] = append(got[name+"/"+c.Name], e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
-				}
+		for name, crd := range all {
+			if got := crd.Annotations["helm.sh/resource-policy"]; got != want {
+				t.Errorf("%q: %s has the policy %q; want %q", in, name, got, want)
 			}
 		}
-	}
-	for _, lists := range []map[string][]string{got, want} {
-		for _, list := range lists {
-			slices.Sort(list)
-		}
-	}
-	g, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := json.MarshalIndent(want, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(g) != string(w) {
-		t.Errorf("secrets by container:\n%s\nwant:\n%s", g, w)
-	}
-}
-
-// TestDevelopmentSecrets checks that with dev.enabled the Secrets of all components exist, with the keys that these
-// need.
-func TestDevelopmentSecrets(t *testing.T) {
-	r := render(t, "dev: {enabled: true}\nretention: {enabled: true}\ntests: {enabled: false}")
-	secrets := of[*core.Secret](r)
-	for name, spec := range podSpecs(r) {
-		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-			for _, e := range c.Env {
-				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
-					continue
-				}
-				ref := e.ValueFrom.SecretKeyRef
-				optional := ref.Optional != nil && *ref.Optional
-				if s, ok := secrets[ref.Name]; !ok || s.StringData[ref.Key] == "" && !optional {
-					t.Errorf("%s/%s asks for %s of %s, which is not made", name, c.Name, ref.Key, ref.Name)
-				}
-			}
-		}
-	}
-	if len(secrets) != 9 {
-		t.Errorf("%d Secrets; want 9", len(secrets))
 	}
 }

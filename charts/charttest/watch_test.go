@@ -1,110 +1,15 @@
 package charttest
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	apps "k8s.io/api/apps/v1"
-	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// readsSecrets returns where each component may read Secrets: a namespace, a namespace and the name of one Secret, or "*" for
-// the whole cluster.
-func readsSecrets(t *testing.T, r rendered) map[string][]string {
-	t.Helper()
-	found := map[string][]string{}
-	grant := func(subject, namespace string, rules []rbac.PolicyRule) {
-		for _, rule := range rules {
-			if slices.Contains(rule.Resources, "secrets") {
-				found[subject] = append(found[subject], strings.Join(append([]string{namespace}, rule.ResourceNames...), "/"))
-			}
-		}
-	}
-	for _, o := range r.objects {
-		switch binding := o.(type) {
-		case *rbac.ClusterRoleBinding:
-			grant(binding.Subjects[0].Name, "*", one[*rbac.ClusterRole](t, r, binding.RoleRef.Name).Rules)
-		case *rbac.RoleBinding:
-			for _, role := range r.objects {
-				role, ok := role.(*rbac.Role)
-				if ok && binding.RoleRef.Kind == "Role" && role.Name == binding.RoleRef.Name && role.Namespace == binding.Namespace {
-					grant(binding.Subjects[0].Name, binding.Namespace, role.Rules)
-				}
-			}
-		}
-	}
-	return found
-}
-
-// TestReachOfSecrets checks that the operator reads the Secrets of the watched namespaces, which are by default the
-// release's. The proxy reads one Secret, which the operator fills.
-func TestReachOfSecrets(t *testing.T) {
-	for _, tt := range []struct {
-		name, values string
-		want         []string
-		told         string // WATCH_NAMESPACES; "" is not set
-	}{
-		{"by default", "", []string{"lectern"}, "lectern"},
-		{"named namespaces", "watchNamespaces: [team-a, team-b]", []string{"team-a", "team-b"}, "team-a,team-b"},
-		{"all namespaces", "watchAllNamespaces: true", []string{"*"}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := render(t, tt.values)
-			reach := readsSecrets(t, r)
-			values := "lectern/lectern-proxy-values"
-			slices.Sort(reach["lectern-operator"])
-			if got, want := reach["lectern-operator"], slices.Sorted(slices.Values(append(tt.want, values))); !slices.Equal(got, want) {
-				t.Errorf("the operator reads the Secrets of %q; want %q", got, want)
-			}
-			if got, want := reach["lectern-proxy"], []string{values}; !slices.Equal(got, want) {
-				t.Errorf("the proxy reads the Secrets of %q; want %q", got, want)
-			}
-			if len(reach) != 2 {
-				t.Errorf("others read Secrets: %v", reach)
-			}
-			one[*core.Secret](t, r, "lectern-proxy-values")
-			for _, component := range []string{"operator", "proxy"} {
-				if got, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-"+component), component), "PROXY_VALUES"); got.Value != values {
-					t.Errorf("%s has PROXY_VALUES=%q; want %q", component, got.Value, values)
-				}
-				if got, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-"+component), component), "WATCH_NAMESPACES"); got.Value != tt.told {
-					t.Errorf("%s watches %q; want %q", component, got.Value, tt.told)
-				}
-			}
-		})
-	}
-	if _, err := tryRender(t, "watchAllNamespaces: true\nwatchNamespaces: [team-a]"); err == nil || !strings.Contains(err.Error(), "watchNamespaces names team-a; allowed: one of the two") {
-		t.Errorf("all namespaces and some: %v", err)
-	}
-}
-
-// TestAggregatedRoles checks that the cluster's administrators decide the rights on custom resources.
-func TestAggregatedRoles(t *testing.T) {
-	aggregated := func(values string) (names []string) {
-		for name, role := range of[*rbac.ClusterRole](render(t, values)) {
-			for label := range role.Labels {
-				if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
-					names = append(names, name)
-				}
-			}
-		}
-		slices.Sort(names)
-		return slices.Compact(names)
-	}
-	if got := aggregated(""); len(got) > 0 {
-		t.Errorf("by default %q are added to the cluster's roles", got)
-	}
-	if got, want := aggregated("rbac: {aggregate: true}"), []string{"lectern:lectern-admin", "lectern:lectern-edit", "lectern:lectern-view"}; !slices.Equal(got, want) {
-		t.Errorf("rbac.aggregate adds %q; want %q", got, want)
-	}
-}
 
 // TestUpgradeKeepsWatching checks that the chart refuses an upgrade that would stop watching a namespace with
 // objects. The error names the value to set.
@@ -162,7 +67,7 @@ func TestMissingNamespaces(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta}}
 	}
-	all := append(installed(), namespace("kube-system", ""), namespace("team-a", ""), namespace("team-b", "2026-01-01T00:00:00Z"))
+	all := append(installed(), namespace("team-a", ""), namespace("team-b", "2026-01-01T00:00:00Z"))
 	const values = "watchNamespaces: [lectern, team-a, team-b, team-c]"
 	install := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
 	if _, err := renderOn(t, values, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: team-b, team-c; make them first") {
@@ -218,6 +123,50 @@ func TestAPIServerAddresses(t *testing.T) {
 	}
 }
 
+// TestNamespaceAdmin checks what an installation looks up: with networkPolicy.apiServerTo only objects of its own namespace, and
+// with lookups=false nothing. A refusal by the cluster names that value.
+func TestNamespaceAdmin(t *testing.T) {
+	release := common.ReleaseOptions{Name: "lectern", Namespace: ownAlone, IsInstall: true, Revision: 1}
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": ownAlone, "name": "lectern-redis"}}}
+	cluster := append(installed(), secret)
+	const (
+		named = "networkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.0.0.1/32}}]}\n"
+		admin = named + "crds: {install: false}\nrbac: {create: false}\n"
+		dev   = "dev: {enabled: true}\n"
+	)
+	for _, tt := range []struct {
+		name, values string
+		upgrade      bool
+		want         string // part of the error; "" for none
+	}{
+		{"an installation", admin, false, ""},
+		{"an upgrade", admin, true, ""},
+		{"a missing Secret", admin + "requireSecrets: true", false, "patch secret lectern-redis"},
+		{"the API server's addresses", "", false, "(set lookups=false to ask nothing)"},
+		{"the class of dev's volume", named + dev, false, "(set lookups=false to ask nothing)"},
+		{"another namespace", named + "watchNamespaces: [team-a]", false, "(set lookups=false to ask nothing)"},
+		{"nothing asked", named + dev + "watchNamespaces: [team-a]\nrequireSecrets: true\nlookups: false", false, ""},
+		{"nothing asked, and no addresses", "lookups: false", false, "networkPolicy.apiServerTo is empty, and there is no cluster to ask for the API server's addresses, or lookups is false"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			release.IsInstall, release.IsUpgrade = !tt.upgrade, tt.upgrade
+			r, err := renderOn(t, tt.values, release, cluster)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("says %v; want %s", err, tt.want)
+			case strings.HasPrefix(tt.values, admin) && err == nil:
+				for _, o := range r.objects {
+					if o.GetNamespace() != ownAlone {
+						t.Errorf("%T %s is not of the namespace", o, o.GetName())
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestWarnings checks that the notes warn of accidental openings.
 func TestWarnings(t *testing.T) {
 	for _, tt := range []struct {
@@ -238,21 +187,5 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%q among the notes: %v; want %v:\n%s", tt.text, !tt.want, tt.want, notes)
 			}
 		})
-	}
-}
-
-// TestProductionExample checks that records that need a key are not public in the example.
-func TestProductionExample(t *testing.T) {
-	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-production.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := render(t, string(values))
-	access, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-experiments"), "experiments"), "EXPERIMENTS_AUTH")
-	if access.Value != "required" {
-		t.Errorf("EXPERIMENTS_AUTH=%q; want required", access.Value)
-	}
-	if reach := readsSecrets(t, r)["lectern-proxy"]; slices.Contains(reach, "*") {
-		t.Errorf("the proxy reads the Secrets of %q", reach)
 	}
 }

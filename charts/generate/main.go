@@ -30,6 +30,17 @@ func run(root string) error {
 	if err := copyManifests(filepath.Join(root, "k8s", "config"), filepath.Join(chart, "files")); err != nil {
 		return err
 	}
+	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		return err
+	}
+	needed, err := valuesFile(values)
+	if err != nil {
+		return err
+	}
+	if err := write(filepath.Join(chart, "files", "values.yaml"), needed); err != nil {
+		return err
+	}
 	settings, err := os.ReadFile(filepath.Join(root, "docs", "reference", "settings.md"))
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ securityContext:
 true
 {{- else if eq $s.type "auto" -}}
 {{- $name := printf "%s-dev-postgres" (include "lectern.fullname" .) -}}
-{{- $has := lookup "v1" "PersistentVolumeClaim" (include "lectern.namespace" .) $name -}}
-{{- if not (lookup "apps/v1" "Deployment" (include "lectern.namespace" .) $name) -}}
-{{- range (lookup "storage.k8s.io/v1" "StorageClass" "" "").items -}}
+{{- $has := include "lectern.lookup (set lookups=false to ask nothing)" (list . "v1" "PersistentVolumeClaim" (include "lectern.namespace" .) $name) | fromJson -}}
+{{- if not (include "lectern.lookup (set lookups=false to ask nothing)" (list . "apps/v1" "Deployment" (include "lectern.namespace" .) $name) | fromJson) -}}
+{{- range (include "lectern.lookup (set lookups=false to ask nothing)" (list . "storage.k8s.io/v1" "StorageClass" "" "") | fromJson).items -}}
 {{- if eq (get (.metadata.annotations | default dict) "storageclass.kubernetes.io/is-default-class") "true" }}{{ $has = . }}{{ end -}}
 {{- end -}}
 {{- end -}}

@@ -90,9 +90,9 @@ annotations:
 {{- define "lectern.image" -}}
 {{- $repository := required "an image has no repository" .image.repository -}}
 {{- if not (regexMatch "^(localhost|[^/]*[.:][^/]*)/" $repository) -}}
-{{- $registry := .root.Values.image.registry -}}
+{{- $registry := dig "imageRegistry" "" (.root.Values.global | default dict) | default .root.Values.image.registry -}}
 {{- if not $registry -}}
-{{- fail (printf "the image %q names no registry, and image.registry is empty; allowed: image.registry, such as registry.example.com/me, or a repository with its registry for each component, as scripts/images prints them" $repository) -}}
+{{- fail (printf "the image %q names no registry, and image.registry is empty; allowed: image.registry or global.imageRegistry, such as registry.example.com/me, or a repository with its registry for each component, as scripts/images prints them" $repository) -}}
 {{- end -}}
 {{- $repository = printf "%s/%s" (trimSuffix "/" $registry) $repository -}}
 {{- end -}}

@@ -5,6 +5,16 @@
 {{- end }}
 {{- end }}
 
+{{/* The rule for DNS. Some networks judge a connection after its address is translated, so that the port is that of the DNS
+     server's pod, such as 5353. */}}
+{{- define "lectern.dnsEgress" -}}
+- ports:
+  {{- range .Values.networkPolicy.dnsPorts }}
+  - {protocol: UDP, port: {{ . }}}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- end }}
+
 {{/* The API server, as "to" in a NetworkPolicy, as JSON: networkPolicy.apiServerTo, or else the addresses that the cluster
      names. Without a cluster the value is required, because a rule without addresses would open its ports everywhere. */}}
 {{- define "lectern.apiServerTo" -}}
@@ -12,11 +22,11 @@
 {{- .Values.networkPolicy.apiServerTo | toJson -}}
 {{- else -}}
 {{- $addresses := list -}}
-{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").endpoints }}{{ $addresses = concat $addresses .addresses }}{{ end -}}
-{{- $service := lookup "v1" "Service" "default" "kubernetes" -}}
+{{- range (include "lectern.lookup (set lookups=false to ask nothing)" (list . "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes") | fromJson).endpoints }}{{ $addresses = concat $addresses .addresses }}{{ end -}}
+{{- $service := include "lectern.lookup (set lookups=false to ask nothing)" (list . "v1" "Service" "default" "kubernetes") | fromJson -}}
 {{- range ($service.spec | default dict).clusterIPs }}{{ $addresses = append $addresses . }}{{ end -}}
 {{- if not $addresses -}}
-{{- fail "networkPolicy.apiServerTo is empty, and there is no cluster to ask for the API server's addresses; allowed: peers, such as [{ipBlock: {cidr: 10.0.0.1/32}}], by kubectl -n default get endpointslice,service kubernetes" -}}
+{{- fail "networkPolicy.apiServerTo is empty, and there is no cluster to ask for the API server's addresses, or lookups is false; allowed: peers, such as [{ipBlock: {cidr: 10.0.0.1/32}}], by kubectl -n default get endpointslice,service kubernetes" -}}
 {{- end -}}
 {{- $peers := list -}}
 {{- range $addresses | uniq }}{{ $peers = append $peers (dict "ipBlock" (dict "cidr" (printf "%s/%s" . (ternary "128" "32" (contains ":" .))))) }}{{ end -}}
@@ -71,7 +81,10 @@ spec:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   egress:
-    - ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+    {{- with .c.networkPolicy.egress }}
+    {{- toYaml . | nindent 4 }}
+    {{- else }}
+    {{- include "lectern.dnsEgress" .root | nindent 4 }}
     {{- if include "lectern.usesStores" . }}
     {{- /* Each with its own peers: a rule of ports alone would let the proxy connect to these ports of any address. */}}
     - ports:
@@ -131,6 +144,7 @@ spec:
             cidr: "::/0"
             except:
               {{- toYaml $p.proxyExcept.ipv6 | nindent 14 }}
+    {{- end }}
     {{- end }}
     {{- with .c.networkPolicy.extraEgress }}
     {{- toYaml . | nindent 4 }}

@@ -3,7 +3,11 @@
 enableServiceLinks: false # they would inject ENTRIES_PORT and its like
 securityContext:
   {{- include "lectern.withoutNulls" .c.podSecurityContext | nindent 2 }}
-{{- with .root.Values.imagePullSecrets }}
+{{- $pull := list }}
+{{- range concat (dig "imagePullSecrets" list (.root.Values.global | default dict)) .root.Values.imagePullSecrets }}
+{{- $pull = append $pull (ternary (dict "name" .) . (kindIs "string" .)) }}
+{{- end }}
+{{- with $pull | uniq }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}

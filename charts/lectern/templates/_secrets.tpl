@@ -59,12 +59,12 @@
 {{- $root := .root -}}
 {{- $later := .later -}}
 {{- $namespace := (include "lectern.namespace" $root) -}}
-{{- if lookup "v1" "Service" "default" "kubernetes" -}}
+{{- if include "lectern.hasCluster" $root -}}
 {{- $made := include "lectern.secretsMade" $root | fromJsonArray -}}
 {{- $auth := include "lectern.secret.auth" $root -}}
 {{- range $name, $secret := include "lectern.secretsRead" $root | fromJson -}}
 {{- if not (has $name $made) -}}
-{{- $found := lookup "v1" "Secret" $namespace $name -}}
+{{- $found := include "lectern.lookup (set lookups=false to ask nothing)" (list $root "v1" "Secret" $namespace $name) | fromJson -}}
 {{- $data := $found.data | default dict -}}
 {{- $must := $secret.must -}}
 {{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must "AUTH_MIGRATE_DATABASE_URL" "$AUTH_MIGRATE_DATABASE_URL" }}{{ end -}}
@@ -101,10 +101,11 @@
 {{- with include "lectern.missingSecrets" (dict "root" . "later" false) -}}
 {{- $namespace := (include "lectern.namespace" $) -}}
 {{- $first := "" -}}
-{{- if and (lookup "v1" "Namespace" "" "kube-system") (not (lookup "v1" "Namespace" "" $namespace)) -}}
+{{- /* A namespace has a ServiceAccount from its beginning. */ -}}
+{{- if not (include "lectern.lookup (set lookups=false to ask nothing)" (list $ "v1" "ServiceAccount" $namespace "") | fromJson).items -}}
 {{- $first = printf "kubectl create namespace %s\n\n     " $namespace -}}
 {{- end -}}
-{{- fail (printf "Secrets, or keys in them, are missing in the namespace %s, and nothing was changed. Run these commands with your own values, then try again. With requireSecrets=false, pods wait for them instead.\n\n     %s%s\n"
+{{- fail (printf "Secrets, or keys in them, are missing in the namespace %s, and nothing was changed. Run these commands with your own values, then try again. With requireSecrets=false, pods wait for them instead; with lookups=false, nothing is looked up.\n\n     %s%s\n"
   $namespace $first (trim .)) -}}
 {{- end -}}
 {{- end -}}

@@ -225,7 +225,7 @@ spec:
       from:
         {{- toYaml $p.internalFrom | nindent 8 }}
   egress:
-    - ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+    {{- include "lectern.dnsEgress" .root | nindent 4 }}
     {{- if not .c.url }}
     - ports: [{protocol: TCP, port: http}]
       to:

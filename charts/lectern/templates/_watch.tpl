@@ -20,14 +20,12 @@
      own may be made by --create-namespace, which does not make namespaceOverride. */}}
 {{- define "lectern.missingNamespaces" -}}
 {{- $missing := list -}}
-{{- if lookup "v1" "Namespace" "" "kube-system" -}}
-{{- range $name := append (include "lectern.watchedNamespaces" . | fromJsonArray) (include "lectern.namespace" .) | uniq -}}
-{{- $found := lookup "v1" "Namespace" "" $name -}}
-{{- if and (ne $name $.Release.Namespace) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
-{{- end -}}
+{{- range $name := without (append (include "lectern.watchedNamespaces" . | fromJsonArray) (include "lectern.namespace" .) | uniq) .Release.Namespace -}}
+{{- $found := include "lectern.lookup (set lookups=false to ask nothing)" (list $ "v1" "Namespace" "" $name) | fromJson -}}
+{{- if and (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) (include "lectern.hasCluster" $) }}{{ $missing = append $missing $name }}{{ end -}}
 {{- end -}}
 {{- if and $missing .Release.IsInstall -}}
-{{- fail (printf "namespaceOverride or watchNamespaces names namespaces that do not exist: %s; make them first, such as by kubectl create namespace %s" (join ", " $missing) (first $missing)) -}}
+{{- fail (printf "namespaceOverride or watchNamespaces names namespaces that do not exist: %s; make them first, such as by kubectl create namespace %s. With lookups=false, they are not looked up" (join ", " $missing) (first $missing)) -}}
 {{- end -}}
 {{- $missing | toJson -}}
 {{- end }}
@@ -43,7 +41,7 @@
 {{- define "lectern.watchedBefore" -}}
 {{- $found := "" -}}
 {{- range $name := list "operator" "proxy" -}}
-{{- $deployment := lookup "apps/v1" "Deployment" (include "lectern.namespace" $) (printf "%s-%s" (include "lectern.fullname" $) $name) -}}
+{{- $deployment := include "lectern.lookup (set lookups=false to ask nothing)" (list $ "apps/v1" "Deployment" (include "lectern.namespace" $) (printf "%s-%s" (include "lectern.fullname" $) $name)) | fromJson -}}
 {{- range ($deployment.spec | default dict).template | default dict | dig "spec" "containers" list -}}
 {{- if eq .name $name -}}
 {{- $found = "[]" -}}
@@ -64,14 +62,16 @@
 {{- if and .Release.IsUpgrade $before $watched (.Capabilities.APIVersions.Has "lectern.dev/v1alpha1") -}}
 {{- $left := list -}}
 {{- range $namespace := $before | fromJsonArray | default (list "") -}}
+{{- if not (has $namespace $watched) -}}
 {{- range $kind := list "Project" "APIKey" "Credential" "ProxyEndpoint" -}}
-{{- range (lookup "lectern.dev/v1alpha1" $kind $namespace "").items -}}
+{{- range (include "lectern.lookup (set lookups=false to ask nothing)" (list $ "lectern.dev/v1alpha1" $kind $namespace "") | fromJson).items -}}
 {{- if not (has .metadata.namespace $watched) }}{{ $left = append $left .metadata.namespace }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
 {{- with $left | uniq | sortAlpha -}}
-{{- fail (printf "this upgrade would stop watching namespaces that hold objects of lectern.dev: %s; set watchNamespaces={%s} or watchAllNamespaces=true, or delete those objects first"
+{{- fail (printf "this upgrade would stop watching namespaces that hold objects of lectern.dev: %s; set watchNamespaces={%s} or watchAllNamespaces=true, or delete those objects first. With lookups=false, objects are not looked up"
   (join ", " .) (join "," (concat $watched . | uniq))) -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// valuesFile lists the values of the chart, and those directly below them, without texts and empty lists: absent ones are empty ones.
+func valuesFile(values []byte) ([]byte, error) {
+	var all map[string]any
+	if err := yaml.Unmarshal(values, &all); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# Values that the chart cannot do without. Generated from values.yaml: do not edit.\nvalues:\n")
+	add := func(path string, value any) {
+		if list, ok := value.([]any); ok && len(list) == 0 {
+			return
+		}
+		if _, text := value.(string); !text && value != nil {
+			fmt.Fprintf(&b, "  - %s\n", path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		add(name, all[name])
+		if below, ok := all[name].(map[string]any); ok {
+			for _, inner := range slices.Sorted(maps.Keys(below)) {
+				add(name+"."+inner, below[inner])
+			}
+		}
+	}
+	return b.Bytes(), nil
+}
