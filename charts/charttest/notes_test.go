@@ -226,7 +226,7 @@ func TestForwardingHeadersAreBelieved(t *testing.T) {
 }
 
 // TestTrustedProxies checks whom the edge believes by default, and its limits.
-// TestOneClientLeavesRoom of the edge runs with these settings.
+// TestLongOneClientLeavesRoom of the edge runs with these settings.
 func TestTrustedProxies(t *testing.T) {
 	for _, tt := range []struct{ values, want string }{
 		{"", "private"},
