@@ -80,7 +80,7 @@ func (c *Credential) allowsHeader(header string) bool {
 // IsAnywhereInBody reports whether the value may stand anywhere in a body, which targets often store and return.
 func (c *Credential) IsAnywhereInBody() bool { return c.allowsPlace(InBody) && len(c.BodyPaths) == 0 }
 
-// allowsPath reports whether the value may stand at a path of a body. A named path is never "".
+// allowsPath reports whether a path of a body may hold the value. A named path is never "".
 func (c *Credential) allowsPath(path string) bool {
 	return len(c.BodyPaths) == 0 || slices.Contains(c.BodyPaths, path)
 }

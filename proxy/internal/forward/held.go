@@ -82,7 +82,7 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 	return held, nil
 }
 
-// examine checks that the body is what it says, and finds its placeholders.
+// examine checks the body against its type, and finds its placeholders.
 func (h *heldBody) examine() (err error) {
 	h.of.examining <- struct{}{}
 	defer func() { <-h.of.examining }()

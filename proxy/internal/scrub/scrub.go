@@ -12,7 +12,7 @@
 // not change the result. At the end of a text it also replaces the beginning of a secret.
 //
 // It passes text on as soon as no secret can begin in it. It holds back a run of letters, digits and the other characters of
-// tokens at the end, whether or not the run is the beginning of a secret. Otherwise a client whose text the target echoes
+// tokens at the end. It does so whether or not the run is the beginning of a secret. Otherwise a client whose text the target echoes
 // could learn a secret character by character: it would see which guesses are held back.
 //
 // The package does not find a secret that a target hashed, reversed, encrypted or compressed. Nor does it find one whose

@@ -17,7 +17,7 @@ type Syntax uint8
 const (
 	Text     Syntax = iota // values are inserted unchanged
 	XML                    // values are inserted unchanged
-	JSON                   // values are escaped for the string that they stand in
+	JSON                   // values are escaped for a string
 	Form                   // values are form-encoded
 	Verbatim               // nothing is inserted: placeholders stay text
 )
