@@ -243,9 +243,11 @@ func readSchemas(t *testing.T) map[string]map[string]property {
 	var description struct {
 		Components struct {
 			Schemas map[string]struct {
+				Nullable   bool
 				Required   []string
 				Properties map[string]struct {
 					property
+					Ref   string `json:"$ref"`
 					AllOf []any
 				}
 			}
@@ -260,6 +262,9 @@ func readSchemas(t *testing.T) map[string]map[string]property {
 			p.Required = slices.Contains(s.Required, field)
 			if described.AllOf != nil {
 				p.Type = "" // that of another schema
+			}
+			if of, ok := strings.CutPrefix(described.Ref, "#/components/schemas/"); ok {
+				p.Nullable = description.Components.Schemas[of].Nullable
 			}
 			schemas[name][field] = p
 		}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // valuesFile lists the values of the chart, and those directly below them, without texts and empty lists: absent ones are empty ones.

@@ -3,7 +3,6 @@ package clusterpolicy_test
 import (
 	"context"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 

@@ -32,7 +32,7 @@ func TestSingerAndAirbyte(t *testing.T) {
 	configured = file("configured.json", configured+"]}")
 	for i, tt := range []struct {
 		args  []string
-		state string // the path of the state in the last message
+		state string // the path of the state in a message
 	}{
 		{[]string{"singer", "--config", config, "--catalog", catalog}, "value"},
 		{[]string{"airbyte", "read", "--config", config, "--catalog", configured}, "state"},
@@ -42,8 +42,13 @@ func TestSingerAndAirbyte(t *testing.T) {
 		if r.code != exitOK || strings.Count(r.out, `"type":"RECORD"`) != 2 || !strings.Contains(r.err, "gets no experiments") {
 			t.Fatalf("%+v", r)
 		}
-		lines := strings.Split(strings.TrimSpace(r.out), "\n")
-		state := file("state.json", gjson.Get(lines[len(lines)-1], tt.state).Raw)
+		var last string
+		for line := range strings.Lines(r.out) {
+			if gjson.Get(line, "type").String() == "STATE" {
+				last = line
+			}
+		}
+		state := file("state.json", gjson.Get(last, tt.state).Raw)
 		s.MustIngest(t, "entries", entryOf("e2", 2*i+1))
 		r = lectern(t, "", nil, append(tt.args, "--state", state)...)
 		if r.code != exitOK || strings.Count(r.out, `"type":"RECORD"`) != 1 || !strings.Contains(r.out, `"entry_id":"e2"`) {
