@@ -32,7 +32,7 @@ secret: {keys: {apiKey: api-key, projectId: project-id, url: url}}
 		"ProxyEndpoint": {proxyEndpoint, proxyEndpoint + `
 access: Origin
 limits: {concurrent: 256}
-timeouts: {connect: 10s, headers: 60s, idle: 5m}
+timeouts: {connect: 10s, headers: 10m, idle: 5m}
 `},
 	} {
 		t.Run(kind, func(t *testing.T) {
