@@ -22,14 +22,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
-// rounds returns how often a test repeats: short, or long if the long tests run.
-func rounds(short, long int) int {
-	if needs.LongRun() {
-		return long
-	}
-	return short
-}
-
 // verify returns the names of what differs, sorted, and how many differences are left.
 func verify(t *testing.T, s *source, d replicate.Destination, repair bool) (names []string, left int64) {
 	t.Helper()
@@ -55,7 +47,15 @@ func verify(t *testing.T, s *source, d replicate.Destination, repair bool) (name
 	return names, found.Left
 }
 
-func TestVerifyPostgres(t *testing.T) {
+func TestVerifyPostgres(t *testing.T) { testVerifyPostgres(t, 5) }
+
+func TestLongVerifyPostgres(t *testing.T) {
+	needs.Long(t)
+	testVerifyPostgres(t, 30)
+}
+
+// testVerifyPostgres injures a copy, as often as rounds says.
+func testVerifyPostgres(t *testing.T, rounds int) {
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)
 	w.define(t, "emb_1", 2, "running", 1)
@@ -141,7 +141,7 @@ func TestVerifyPostgres(t *testing.T) {
 	if text := w.value(t, `SELECT title || status FROM `+in+`embeddables, `+in+`experiment_history`); text != "Title ürunning" {
 		t.Errorf("a repair writes no embeddables and experiments again: %s", text)
 	}
-	for range rounds(5, 100) {
+	for range rounds {
 		mended(injure())
 	}
 	w.exec(t, `DELETE FROM `+in+`lectern_columns WHERE key = 'text'; UPDATE `+in+`lectern_columns SET position = position + 10`)
@@ -202,7 +202,7 @@ func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schem
 
 func TestVerifyFiles(t *testing.T) {
 	l := &lake{path: filepath.Join(t.TempDir(), "copy of shop")}
-	testVerifyFiles(t, l, rounds(2, 25), func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
+	testVerifyFiles(t, l, 2, func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
 }
 
 func TestLongVerifyBucket(t *testing.T) {
@@ -468,14 +468,21 @@ func writing(t *testing.T, s *source) (stop func()) {
 }
 
 // A sound copy has no differences, although sources write and another process copies meanwhile.
-func TestVerifyDuringWrites(t *testing.T) {
+func TestVerifyDuringWrites(t *testing.T) { testVerifyDuringWrites(t, 2) }
+
+func TestLongVerifyDuringWrites(t *testing.T) {
+	needs.Long(t)
+	testVerifyDuringWrites(t, 10)
+}
+
+func testVerifyDuringWrites(t *testing.T, n int) {
 	w := newWarehouse(t)
 	l := &lake{w.source, filepath.Join(t.TempDir(), "copy")}
 	w.fill(t, 0, 60)
 	w.mustSync(t, w.options())
 	l.mustSync(t)
 	defer writing(t, w.source)()
-	for range rounds(2, 20) {
+	for range n {
 		for _, d := range []replicate.Destination{w.open(t, w.options()), l.open()} {
 			copied := make(chan error, 1)
 			go func() {

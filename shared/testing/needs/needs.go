@@ -12,13 +12,10 @@ import (
 // TestLong…. Such a test takes over 20 seconds, or needs more of its machine than Go, Postgres and Redis.
 func Long(t testing.TB) {
 	t.Helper()
-	if !LongRun() {
+	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("LECTERN_LONG=1 runs this test, as make test-long does")
 	}
 }
-
-// LongRun reports whether LECTERN_LONG is 1, so that tests of over 20 seconds run.
-func LongRun() bool { return os.Getenv("LECTERN_LONG") == "1" }
 
 // Program returns the path of the first of names that is on PATH. If none is there, Program fails t and says how to
 // install the program. A skipped test would look like one that passed.
