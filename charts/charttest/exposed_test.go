@@ -264,7 +264,10 @@ func startCluster(t *testing.T) (kubeconfig string) {
 	}
 	// envtest logs through a global of its libraries.
 	ctrllog.SetLogger(logr.Discard())
-	cluster := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(chartFolder, "files", "crds")}, ErrorIfCRDPathMissing: true}
+	cluster := &envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join(chartFolder, "files", "crds")}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: 5 * time.Minute, // on a busy machine
+	}
 	config, err := cluster.Start()
 	if err != nil {
 		t.Fatal(err)

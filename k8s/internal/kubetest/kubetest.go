@@ -146,7 +146,7 @@ func boot(definitions ...string) (*envtest.Environment, error) {
 	env := &envtest.Environment{
 		CRDDirectoryPaths:        definitions,
 		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: time.Minute,
+		ControlPlaneStartTimeout: 5 * time.Minute, // on a busy machine
 		ControlPlaneStopTimeout:  time.Minute,
 		Scheme:                   Scheme(),
 	}
