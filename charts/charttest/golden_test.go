@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// What every object has, or has empty.
+				// Every object has these lines, some of them empty.
 				for _, line := range []string{"status: {}\n", "status:\n  loadBalancer: {}\n", "    app.kubernetes.io/managed-by: Helm\n", "    app.kubernetes.io/part-of: lectern\n", "    app.kubernetes.io/version: 0.0.1\n", "    helm.sh/chart: lectern-0.0.1\n"} {
 					body = []byte(strings.Replace(string(body), line, "", 1))
 				}

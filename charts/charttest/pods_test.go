@@ -55,8 +55,8 @@ func environmentOf(c core.Container) map[string]string {
 	return env
 }
 
-// TestPodsAreRestricted checks that all pods meet the Pod Security Standard "restricted", have a read-only root file system,
-// have requests and limits, and get no variables of service links. No pod sets a user where the platform assigns users.
+// TestPodsAreRestricted checks that all pods meet the Pod Security Standard "restricted" and have a read-only root file system.
+// All pods have requests and limits, and get no variables of service links. No pod sets a user where the platform assigns users.
 func TestPodsAreRestricted(t *testing.T) {
 	const assigned = "defaults: {podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}}"
 	for _, values := range []string{allPods, allPods + assigned} {

@@ -156,7 +156,7 @@ func peerMatches(t *testing.T, peers []networking.NetworkPolicyPeer, p peer) boo
 }
 
 // TestGoldenConnections compares files with all connections that the policies allow between the pods of the release and their
-// surroundings: with the default values, and with named clients in each mode of routing. Everything else is refused.
+// surroundings. The files are for the default values, and for named clients in each mode of routing. Everything else is refused.
 func TestGoldenConnections(t *testing.T) {
 	const pods = `
 dev: {enabled: true, collector: {enabled: true}}

@@ -22,8 +22,8 @@ type Use struct {
 	ID     string
 	Place  Place
 	Header string // the canonical name, with InHeader
-	// Path is where in the body the placeholder stands, with InBody: the JSON pointer of a string, or the name of a form's
-	// field or part. "" for other text.
+	// Path is where in the body the placeholder stands, with InBody. It is the JSON pointer of a string, or the name of a
+	// form's field or part. "" for other text.
 	Path string
 }
 

@@ -188,8 +188,8 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 10m",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 10m'"
 	Headers Duration `json:"headers,omitempty" yaml:"headers"`
 
-	// idle bounds the time without a byte of the request's body, or of the answer's as the proxy reads it from the target; up
-	// to 24h. 0s: 5m.
+	// idle bounds the time without a byte of the request's body, or of the answer's as the proxy reads it from the target. At
+	// most 24h. 0s: 5m.
 	//
 	// +optional
 	// +kubebuilder:default="5m"

@@ -26,7 +26,7 @@ type Config struct {
 
 	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto and -Host from these and
 	// from the edge, and Forwarded in a request that has none of them. Or the word private: from a peer in a private network
-	// (RFC 1918, 100.64.0.0/10, fc00::/7), the last public address in X-Forwarded-For is the client's, and no other header is
+	// (RFC 1918, 100.64.0.0/10, fc00::/7), the last public address in X-Forwarded-For is the client's. No other header is
 	// believed. Not set: from the edge alone. X-Forwarded-Proto: https is believed from anyone.
 	TrustedProxies Proxies `env:"TRUSTED_PROXIES"`
 

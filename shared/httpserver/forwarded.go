@@ -76,8 +76,8 @@ func hopsOf(h http.Header) iter.Seq[netip.Addr] {
 }
 
 // baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
-// named no host that is valid in a URL. A forwarded https is believed from anyone: it can only raise the scheme, and a link
-// with http would have a client send its key in clear text.
+// named no host that is valid in a URL. A forwarded https is believed from anyone, as it can only raise the scheme. With a
+// link of http, a client would send its key in clear text.
 func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL

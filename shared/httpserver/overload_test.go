@@ -120,8 +120,8 @@ func TestSlowAndSteadyReader(t *testing.T) {
 	}
 }
 
-// TestBodyThatDoesNotCome checks that a handler waits READ_TIMEOUT for a body that it reads, and that no answer waits for a
-// body that its handler does not read. The connection ends with such an answer, and the request gives back its place.
+// TestBodyThatDoesNotCome checks that a handler waits READ_TIMEOUT for a body that it reads. No answer waits for a body that its
+// handler does not read. The connection ends with such an answer, and the request gives back its place.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	routes := func(public *httpapi.Router) {
 		public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })

@@ -31,7 +31,7 @@ const (
 	exitInterrupted = 130 // as shells count an end by SIGINT
 )
 
-// Session is the environment of a command. What it writes to Out and Err may hold text from elsewhere: see package screen.
+// Session is the environment of a command. The text that a command writes to Out and Err may be from elsewhere: see package screen.
 type Session struct {
 	Context context.Context
 	In      io.Reader

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/openapi"
 )
 
-// TestFlagsEqualTheDescription checks that the commands for a list send each parameter that the published description has for
-// the list, by the flag of the same name. The flags of pages are other ones.
+// TestFlagsEqualTheDescription checks that the commands for a list have a flag for each parameter of the published description.
+// The flag has the name of the parameter. The flags of pages are other ones.
 func TestFlagsEqualTheDescription(t *testing.T) {
 	type parameter struct {
 		Ref    string `json:"$ref"`

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// csvWriter writes rows of CSV. If safe is set, the file is one for spreadsheets, as the console writes it: it begins with a byte order
-// mark, its lines end with CRLF, no cell is a formula, and no cell loses digits.
+// csvWriter writes rows of CSV. If safe is set, the file is one for spreadsheets, as the console writes it. The file begins with a byte
+// order mark, and its lines end with CRLF. No cell is a formula, and no cell loses digits.
 type csvWriter struct {
 	*csv.Writer
 	to   io.Writer

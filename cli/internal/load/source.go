@@ -176,8 +176,8 @@ func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 // ErrEncoding says that a file is not UTF-8.
 var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or the encoding that it has, or save it as \"CSV UTF-8\"")
 
-// looksLikeText reports whether no line of what is not UTF-8 has a character of UTF-8: then the file has another encoding, and is not a
-// file with a few damaged lines.
+// looksLikeText reports whether text that is not UTF-8 has no character of UTF-8 at all. Then the file has another encoding, and is
+// not a file with a few damaged lines.
 func looksLikeText(start []byte) bool {
 	for len(start) > 0 {
 		r, n := utf8.DecodeRune(start)

@@ -157,7 +157,7 @@ func (b *bucket) list(w http.ResponseWriter, prefix string) {
 	_ = xml.NewEncoder(w).Encode(answer)
 }
 
-// content returns the body of a request, also if it is signed in chunks.
+// content returns the body of a request, even if the body is signed in chunks.
 func content(r *http.Request) ([]byte, error) {
 	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
 		return io.ReadAll(r.Body)

@@ -34,8 +34,8 @@ const secretBytes = 16
 // needed are the columns that identify rows of a copy.
 var needed = []string{"entry_id", "event_key", "project_id", "seq", "embeddable_id", "version_number", "experiment_id", "change", "removed_at"}
 
-// NewMask returns a mask, or nil if there is nothing to mask. without and hash name columns, in each table that has the column, and
-// keys of entry_data as entry_data.KEY. A hash is the HMAC-SHA-256 of the value's JSON under the secret, in hex.
+// NewMask returns a mask, or nil if there is nothing to mask. without and hash name columns, each in every table that has the
+// column. They name keys of entry_data as entry_data.KEY. A hash is the HMAC-SHA-256 of the value's JSON under the secret, in hex.
 func NewMask(without, hash []string, secret []byte) (*Mask, error) {
 	if len(without) == 0 && len(hash) == 0 {
 		return nil, nil
@@ -329,7 +329,7 @@ func (m *Mask) data(text string) string {
 }
 
 // hashedValue returns the JSON of a value's hash. Null stays. The form of the value is that of RFC 8785, with the digits of its numbers
-// as they are: so one value has one hash however it is spelled.
+// as they are. So one value has one hash, however the value is spelled.
 func (m *Mask) hashedValue(value jsontext.Value) string {
 	if value.Kind() == 'n' {
 		return "null"

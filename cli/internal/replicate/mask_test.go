@@ -38,7 +38,8 @@ func hashed(text string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// What is left out or hashed never gets into a copy of any kind, in whatever way it is written. All else stays byte for byte.
+// TestMaskedCopies checks that no copy of any kind gets a value that is left out or hashed, in whatever way the value is written.
+// All else stays byte for byte.
 func TestMaskedCopies(t *testing.T) {
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)

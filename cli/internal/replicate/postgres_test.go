@@ -488,7 +488,8 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 	}
 }
 
-// What the owner of a database does to all of its tables and roles stops no copy, or is refused by name.
+// TestPostgresInADatabaseOfOthers checks that a copy stands all that the owner of a database does to its tables and roles, or
+// refuses that by name.
 func TestPostgresInADatabaseOfOthers(t *testing.T) {
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)

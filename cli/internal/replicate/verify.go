@@ -221,8 +221,8 @@ type verification struct {
 	digest      string
 }
 
-// round compares once, and names and mends what differs. It mends even if nothing differs: the project's other records may be older
-// than those of the source, and views of the copy may be missing.
+// round compares once, and names and mends what differs. It mends even if nothing differs. The project's other records may be
+// older than those of the source, and views of the copy may be missing.
 func (v *verification) round(ctx context.Context) (err error) {
 	if v.Repair {
 		if _, err := v.to.Open(ctx); err != nil {
@@ -535,7 +535,7 @@ func (k *rows) fault(removal *rows, at int64, history bool) Fault {
 	copied := k.copies > 0 && (removal.copies == 0 || k.copy.Seq >= removal.copy.Seq)
 	switch changed := max(k.feed.Seq, removal.feed.Seq) > at; {
 	case k.copies > 0 && removal.feed.Erased && k.copy.Seq < removal.feed.Seq && removal.feed.Seq <= at:
-		return Extra // also if the copy's removals hide the row
+		return Extra // even if the copy's removals hide the row
 	case changed && (!copied || k.copy.Seq <= at):
 		return ""
 	case copied && k.copy.Foreign:

@@ -58,8 +58,8 @@ func TestPassesWhatCannotBeginASecret(t *testing.T) {
 	}
 }
 
-// TestHeldBackTextTellsNothing passes guesses through the streams of two secrets. What is held back must not tell which
-// secret a guess begins.
+// TestHeldBackTextTellsNothing passes guesses through the streams of two secrets. The text that a stream holds back must not tell
+// which secret a guess begins.
 func TestHeldBackTextTellsNothing(t *testing.T) {
 	one, two := []byte("sk_live_51Hx0Qw9aBcDeFgH"), []byte("ghp_51HxSk0Qw9aBcDeFgHab")
 	a, b := scrub.NewMatcher(one), scrub.NewMatcher(two)

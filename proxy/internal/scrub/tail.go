@@ -46,8 +46,8 @@ func foldStart(src []byte) int {
 	return len(src)
 }
 
-// firstOpen returns the first index in src[from:to] at which a secret as it is may begin whose end is not in src, and to for
-// none. Other forms consist of tokens.
+// firstOpen returns the first index in src[from:to] at which an unencoded secret may begin that ends after src. It returns to
+// for none. Other forms consist of tokens.
 func (m *Matcher) firstOpen(src []byte, from, to int) int {
 	for at := m.next(src, from); at < to; at = m.next(src, at+1) {
 		if m.open(&text{bytes: src[at:]}) {

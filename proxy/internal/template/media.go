@@ -22,7 +22,7 @@ const (
 	Verbatim               // nothing is inserted: placeholders stay text
 )
 
-// Media is what a Content-Type says about a body. The zero Media is text in UTF-8.
+// Media has the properties of a body that follow from a Content-Type. The zero Media is text in UTF-8.
 type Media struct {
 	Syntax Syntax
 	latin  bool // each byte is a character: ISO 8859-1 or windows-1252

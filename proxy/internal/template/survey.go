@@ -35,9 +35,9 @@ type use struct {
 }
 
 // Paths returns where the placeholders of an id stand, each path once. The path is the JSON pointer of a string in a JSON
-// body, and the name of a field or of a part in a form. It is "" in the name of a JSON member or of a field, in other text,
-// and where readers may find different names. The list ends early at a path that no credential names: "", or the one after
-// secret.MaxBodyPaths others.
+// body. In a form it is the name of a field or of a part. The path is "" in the name of a JSON member or of a field, and in
+// other text. It is also "" where readers may find different names. The list ends early at a path that no credential
+// names: "", or the one after secret.MaxBodyPaths others.
 func (s Survey) Paths(id string) []string { return s.uses[id].paths }
 
 // OpenEscape is an incomplete escape that directly precedes a placeholder; see [Dangling].

@@ -273,8 +273,8 @@ func TestAnswersMayTakeLong(t *testing.T) {
 	}
 }
 
-// TestWaitsHaveAPlaceOfTheirOwn checks that requests that wait for changes do not count in MAX_IN_FLIGHT, and that one
-// client network cannot take the places of others, whatever project is in its paths.
+// TestWaitsHaveAPlaceOfTheirOwn checks that requests that wait for changes do not count in MAX_IN_FLIGHT. One client network
+// cannot take the places of others, whatever project is in its paths.
 func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "16", "TRUSTED_PROXIES": "private"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
@@ -306,8 +306,8 @@ func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestStopEndsWaits checks that an edge that stops answers requests that wait for changes, with the cursor of a request that
-// does not wait, and cuts none.
+// TestStopEndsWaits checks that a stopping edge answers requests that wait for changes, and cuts none. The answer has the cursor
+// of a request that does not wait.
 func TestStopEndsWaits(t *testing.T) {
 	entered := make(chan struct{})
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {

@@ -30,8 +30,8 @@ func TestReadyLooksAtTheSchema(t *testing.T) {
 	eventually.True(t, "it is ready", func() bool { return ready().Status == 200 })
 }
 
-// TestUnreadySaysWhy checks that a service that cannot reach its stores from the start says why: in words at /readyz, and with the
-// error in its log. Neither has a password.
+// TestUnreadySaysWhy checks that a service that cannot reach its stores from the start says why. /readyz says the reason in words,
+// and the log has the error. Neither has a password.
 func TestUnreadySaysWhy(t *testing.T) {
 	const secret = "not-the-password"
 	b, server := servicetest.NewBreakable(t, store.Schema())

@@ -12,7 +12,7 @@ import (
 )
 
 // schemas checks JSON against the schemas of a description as strictly as JSON Schema defines them. kin-openapi accepts a
-// null wherever a schema is nullable, also if a part of its allOf is not, and so do few other validators.
+// null wherever a schema is nullable, even if a part of its allOf is not. Few other validators do.
 type schemas struct {
 	components map[string]any // those of the description, by name, as JSON Schema
 

@@ -28,7 +28,7 @@ type Process struct {
 // asService is the variable of the environment that makes a test binary run its service.
 const asService = "LECTERN_TEST_SERVICE"
 
-// Main is [pgtest.Main] for a package whose tests run its service as a process: in such a process of [StartProcess], the
+// Main is [pgtest.Main] for a package whose tests run its service as a process. In such a process of [StartProcess], the
 // test binary runs commands instead of tests.
 func Main(m *testing.M, commands ...service.Command) {
 	if os.Getenv(asService) != "" {

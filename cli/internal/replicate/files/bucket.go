@@ -55,8 +55,8 @@ func Bucket(name, prefix string, environ map[string]string, o Options) (*Destina
 // String names the prefix.
 func (b *bucket) String() string { return fmt.Sprintf("bucket s3://%s/%s", b.name, b.prefix) }
 
-// lock checks with a file of its own that the store refuses a write whose condition does not hold, and lists and removes versions
-// by their ids. With a store that ignores conditions, two syncs would remove each other's files.
+// lock checks with a file of its own that the store refuses a write whose condition does not hold. It also checks that the store
+// lists and removes versions by their ids. With a store that ignores conditions, two syncs would remove each other's files.
 func (b *bucket) lock(ctx context.Context) error {
 	name := probePrefix + random()
 	version, err := b.replace(ctx, name, []byte("first"), "")

@@ -126,7 +126,7 @@ var (
 		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
 	// keys counts the columns of the primary key, which are the first ones. A table with 0 gets its key at the end of the
-	// first load. Until then the whole row is its replica identity, which costs an insert nothing: without an identity,
+	// first load. Until then the whole row is its replica identity, which costs an insert nothing. Without an identity,
 	// Postgres refuses updates and deletes of a table that somebody publishes.
 	tables = []struct {
 		name    string
@@ -170,7 +170,7 @@ const (
 	newEvents  = "lectern_new_events"
 )
 
-// staged names a staging table, also if search_path has tables of others before those of the connection.
+// staged names a staging table, even if search_path has tables of others before those of the connection.
 func staged(table string) pgx.Identifier { return pgx.Identifier{"pg_temp", table} }
 
 // toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,

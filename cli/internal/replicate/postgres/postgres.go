@@ -115,8 +115,8 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	return d.at, nil
 }
 
-// session ends what a role's or database's settings may do to a copy: a time limit would stop a large batch, and row security
-// would hide rows, so that a removal leaves them. Without it, Postgres refuses the statement.
+// session resets the settings of a role or database that may harm a copy. A time limit would stop a large batch. Row security
+// would hide rows, so that a removal leaves them; with row_security off, Postgres refuses the statement instead.
 const session = `SET statement_timeout = 0; SET row_security = off`
 
 // connect sets d.conn.

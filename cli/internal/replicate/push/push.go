@@ -41,8 +41,8 @@ type Options struct {
 	Secret, SecretFile string
 	// Timeout bounds a request.
 	Timeout time.Duration
-	// Batch is the greatest number of changes of a request. A request that the receiver refuses for its content is sent again in parts,
-	// so that the receiver gets all changes that it takes, and the error names the one that it does not.
+	// Batch is the greatest number of changes of a request. A request that the receiver refuses for its content is sent again in parts.
+	// So the receiver gets all changes that it takes, and the error names the change that it does not take.
 	Batch int
 	// Skip are the numbers of changes that are not sent.
 	Skip []int64

@@ -137,8 +137,8 @@ func (e *Edge) Routes() *httpapi.Router {
 const feed = "/projects/{projectId}/entries-changes"
 
 // waiting passes requests to next. A request that may wait for changes is not among those in flight meanwhile. It has a place
-// among those that wait, which the client's network holds: only the service knows whether the key is the project's, and
-// counts for that.
+// among those that wait, which the client's network holds. Only the service knows whether the key is the project's, and
+// counts for the project.
 func (e *Edge) waiting(next *service) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		wait := r.URL.Query().Get("wait")

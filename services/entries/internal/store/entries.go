@@ -48,8 +48,8 @@ func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
 	return sql.(pagelist.Statements), s.args
 }
 
-// built has the statements of each list that a request has asked for, so that a small list does not wait for text to be put
-// together. Statements have no values, so there are at most as many as sets of filters.
+// built caches the statements of each list that a request has asked for. To build a statement takes longer than to find one.
+// Statements have no values, so there are at most as many as sets of filters.
 var built sync.Map
 
 // directed is a list in one direction.
