@@ -15,9 +15,9 @@ const (
 	MaxTime int64 = 253402300799_999999
 )
 
-// ParseTime reads a DateTime and returns Unix microseconds. The API, ingest, import and the command line take these
-// forms: RFC 3339 with any offset, without an offset (UTC), without seconds; a bare date (midnight UTC). ParseTime cuts the
-// fraction of a second after six digits. It reads a space before an offset as a plus sign, because an unescaped "+" in a
+// ParseTime reads a DateTime and returns Unix microseconds. The API, ingest, import and the command line take the
+// same forms. These are RFC 3339 with any offset, without an offset (UTC) or without seconds, and a bare date (midnight
+// UTC). ParseTime cuts the fraction of a second after six digits. It reads a space before an offset as a plus sign, because an unescaped "+" in a
 // query arrives as a space. The error is [ErrTime]. (time.Parse would take one layout at a time, and other forms, such as
 // a comma before the fraction.)
 func ParseTime[T string | []byte](s T) (int64, error) {
