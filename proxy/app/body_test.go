@@ -18,7 +18,7 @@ import (
 
 // loads decodes JSON as Python's json.loads does, and so request.get_json() of Flask: the first bytes tell the encoding.
 func loads(body []byte, to any) error {
-	var from encoding.Encoding = encoding.Nop
+	from := encoding.Nop
 	is := func(i int) bool { return i < len(body) && body[i] != 0 }
 	switch {
 	case bytes.HasPrefix(body, []byte("\xFE\xFF")), bytes.HasPrefix(body, []byte("\xFF\xFE")):

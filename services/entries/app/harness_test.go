@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -71,5 +70,3 @@ func fill(t testing.TB, s *servicetest.Service, project string, n int) {
 		FROM generate_series(1, $2::int) i`, project, n)
 	s.Exec(t, `ANALYZE`)
 }
-
-func mintOptions() pgkeys.MintOptions { return pgkeys.MintOptions{ProjectID: project} }

@@ -92,15 +92,6 @@ func (b *bucket) lock(ctx context.Context) error {
 
 func (*bucket) unlock() error { return nil }
 
-// removeAll removes all versions of a file.
-func (b *bucket) removeAll(ctx context.Context, name string) error {
-	objects, err := b.under(ctx, name)
-	for _, o := range objects {
-		err = errors.Join(err, b.remove(ctx, o))
-	}
-	return err
-}
-
 // list needs the permission to list versions also where a bucket keeps none: only so is it certain that none is left.
 func (b *bucket) list(ctx context.Context) ([]object, error) { return b.under(ctx, "") }
 
