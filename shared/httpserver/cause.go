@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Cause is an error of a [Check] whose text is shown to everybody who asks for readiness. It holds no secret, and no name of a
-// host, a user or a database.
+// Cause is an error of a [Check] whose text /readyz shows to every client. The text holds no secret, and no name of a host, a
+// user or a database.
 type Cause string
 
 // Error returns the text.
