@@ -59,7 +59,8 @@ env:
   - {name: PGDATA, value: /var/lib/postgresql/data/pgdata}
   - name: POSTGRES_PASSWORD
     valueFrom: {secretKeyRef: {name: {{ include "lectern.fullname" . }}-dev, key: postgres}}
-readinessProbe: {exec: {command: [pg_isready, -q, -h, 127.0.0.1, -U, postgres]}, periodSeconds: 1, timeoutSeconds: 2}
+# While the image makes the roles, its server has a socket alone and no port.
+readinessProbe: {tcpSocket: {port: server}, periodSeconds: 1, timeoutSeconds: 2}
 livenessProbe: {tcpSocket: {port: server}, periodSeconds: 10, timeoutSeconds: 5, initialDelaySeconds: 30}
 volumeMounts:
   - {name: data, mountPath: /var/lib/postgresql/data}
@@ -76,9 +77,9 @@ args: [--save, "", --appendonly, "no", --requirepass, $(REDIS_PASSWORD)]
 env:
   - name: REDIS_PASSWORD
     valueFrom: {secretKeyRef: {name: {{ include "lectern.fullname" . }}-dev, key: redis}}
-  - name: REDISCLI_AUTH
+  - name: REDISCLI_AUTH # for kubectl exec … redis-cli
     valueFrom: {secretKeyRef: {name: {{ include "lectern.fullname" . }}-dev, key: redis}}
-readinessProbe: {exec: {command: [redis-cli, ping]}, periodSeconds: 1, timeoutSeconds: 2}
+readinessProbe: {tcpSocket: {port: server}, periodSeconds: 1, timeoutSeconds: 2}
 livenessProbe: {tcpSocket: {port: server}, periodSeconds: 10, timeoutSeconds: 5}
 volumeMounts:
   - {name: data, mountPath: /data}
