@@ -18,8 +18,8 @@ import (
 const exported = 100_000
 
 // testReplacedUnderLoad replaces pods under load of all operations and of long exports. An upgrade and a rollback
-// replace them, evictions do so one by one, and a changed Secret restarts them. No request fails, and no partial
-// export looks complete.
+// replace them, evictions do so one by one, and a changed Secret restarts them. No request fails, as [load.mustBeClean]
+// says, and no partial export looks complete.
 func (r *release) testReplacedUnderLoad(t *testing.T) {
 	key := r.projectOfExports(t)
 	l := startLoad(t, r, 8, 100*time.Millisecond, r.everyOperation())
@@ -46,17 +46,20 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 		phase("a Secret rotated", func() {
 			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
 				fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
-			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "internal")
+			r.restart(t, "entries", "embeddables", "experiments", "region")
+			r.restart(t, "proxy", "console", "edge", "internal")
 		})
 	}
 	l.mustBeClean(t, 5_000)
 }
 
-// restart replaces the pods of components, one component after the other.
+// restart replaces the pods of components and waits for the new ones.
 func (r *release) restart(t *testing.T, components ...string) {
 	t.Helper()
 	for _, c := range components {
 		r.kubectl(t, "rollout", "restart", "deployment/lectern-"+c)
+	}
+	for _, c := range components {
 		r.kubectl(t, "rollout", "status", "--timeout=3m", "deployment/lectern-"+c)
 	}
 }

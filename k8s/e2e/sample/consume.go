@@ -20,7 +20,7 @@ type progress struct {
 }
 
 // consume reads the first page of entries repeatedly, with the key in LECTERN_API_KEY_FILE, which the kubelet updates after
-// a rotation. The old key stays valid for the overlap. consume does not retry, so that each failure counts.
+// a rotation. The old key stays valid for the overlap. consume tries each read twice: a busy node may ask it to.
 func consume(ctx context.Context, getenv func(string) string, out *json.Encoder) error {
 	var p progress
 	var last string
@@ -33,7 +33,7 @@ func consume(ctx context.Context, getenv func(string) string, out *json.Encoder)
 		}
 		return now, err
 	}
-	reader, err := client.New(getenv("LECTERN_URL"), client.WithAPIKeyFunc(key), client.WithRetry(client.Retry{Attempts: 1}))
+	reader, err := client.New(getenv("LECTERN_URL"), client.WithAPIKeyFunc(key), client.WithRetry(client.Retry{Attempts: 2}))
 	if err != nil {
 		return err
 	}
