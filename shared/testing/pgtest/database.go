@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
@@ -28,6 +29,7 @@ type DB struct {
 	IngestURL  string
 	RemoverURL string
 	AdminURL   string
+	Owner      *pgxpool.Pool // of OwnerURL; closed when the test ends
 }
 
 // Database returns a database of t's own on this server, migrated to s. It is dropped when t ends, unless the server is a
@@ -68,7 +70,13 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 	if err != nil {
 		t.Fatalf("pgtest: clone %s: %v", template, err)
 	}
+	owner, err := pgxpool.New(ctx, i.roleURL(s.Name+"_owner", name)) // connects with its first statement
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(owner.Close)
 	return DB{
+		Owner:      owner,
 		Name:       name,
 		OwnerURL:   i.roleURL(s.Name+"_owner", name),
 		ReaderURL:  i.roleURL(s.Name+"_reader", name),
