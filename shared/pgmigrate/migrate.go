@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +62,9 @@ type Schema struct {
 	// a change of the first file also gives it the next number. Then older databases are refused with ErrEarlierBuild.
 	Migrations fs.FS
 
-	// Grants lists each role's privileges, as written between GRANT and TO: "SELECT ON entries, events".
+	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A privilege
+	// that is no longer listed is revoked. During an upgrade, code of the version before still runs and may start again. So
+	// keep a privilege in the list for one version after its last use, and add one with a migration, if only an empty one.
 	Grants map[Role][]string
 }
 
@@ -69,8 +72,9 @@ type Schema struct {
 func (s Schema) Table() string { return s.Name + "_migrations" }
 
 // Migrate runs the pending migrations of s in the database at ownerURL and grants the roles their privileges. roles
-// names the login role of each. A role that is missing, empty or the owner itself gets no privileges. Migrate may run
-// at every start, in several processes at once, and while code of the version before runs.
+// names the login role of each. A role that is missing, empty or the owner itself gets no privileges. The others lose the
+// privileges that s does not list on its tables, unless a later version has migrated the database. Migrate may run at every
+// start, in several processes at once, and while code of the version before runs.
 func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
 	cfg, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
@@ -79,16 +83,18 @@ func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]stri
 	// The role may have a statement_timeout that is meant for requests.
 	cfg.RuntimeParams["statement_timeout"] = "0"
 	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
-	if err := migrateUp(ctx, cfg, s, log); err != nil {
+	newest, err := migrateUp(ctx, cfg, s, log)
+	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Name, err)
 	}
-	if err := grant(ctx, cfg, s, roles); err != nil {
+	if err := grant(ctx, cfg, s, roles, newest); err != nil {
 		return fmt.Errorf("grant on %s: %w", s.Name, err)
 	}
 	return nil
 }
 
-func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (err error) {
+// migrateUp runs the pending migrations. newest is false if a later version has migrated the database already.
+func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (newest bool, err error) {
 	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
@@ -97,7 +103,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
-		return err
+		return false, err
 	}
 	done, err := provider.Up(ctx)
 	for _, r := range done {
@@ -107,17 +113,21 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	partial, failed := errors.AsType[*goose.PartialError](err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == duplicateTable &&
 		failed && partial.Failed.Source.Version == provider.ListSources()[0].Version {
-		return ErrEarlierBuild
+		return false, ErrEarlierBuild
 	}
-	return err
+	if err != nil {
+		return false, err
+	}
+	current, target, err := provider.GetVersions(ctx)
+	return current <= target, err
 }
 
 // duplicateTable is the SQLSTATE of a table that exists already.
 const duplicateTable = "42P07"
 
-// grant grants the roles their privileges in one transaction, and one process at a time: two concurrent grants on the
-// same table fail.
-func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string) error {
+// grant gives the roles the privileges that s lists and, if newest, revokes others. It does so in one transaction, so that no
+// session sees the time between, and in one process at a time, as two concurrent grants on the same table fail.
+func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string, newest bool) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -127,14 +137,24 @@ func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]st
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockID(s.Name+" grants")); err != nil {
 			return err
 		}
-		for _, role := range slices.Sorted(maps.Keys(s.Grants)) {
-			login := roles[role]
-			if login == "" || login == cfg.User {
-				continue
+		logins := map[Role]string{}
+		for role := range s.Grants {
+			if login := roles[role]; login != "" && login != cfg.User {
+				logins[role] = login
 			}
-			quoted := pgx.Identifier{login}.Sanitize()
+		}
+		if newest {
+			// Two roles may have the same login, so all is revoked before anything is granted.
+			for _, login := range logins {
+				if _, err := tx.Exec(ctx, "REVOKE ALL ON "+strings.Join(s.tables(), ", ")+" FROM "+pgx.Identifier{login}.Sanitize()); err != nil {
+					return fmt.Errorf("from the role %s: %w", login, err)
+				}
+			}
+		}
+		for _, role := range slices.Sorted(maps.Keys(logins)) {
+			login := logins[role]
 			for _, g := range s.Grants[role] {
-				if _, err := tx.Exec(ctx, "GRANT "+g+" TO "+quoted); err != nil {
+				if _, err := tx.Exec(ctx, "GRANT "+g+" TO "+pgx.Identifier{login}.Sanitize()); err != nil {
 					return fmt.Errorf("to the role %s: %w", login, err)
 				}
 			}
@@ -144,6 +164,20 @@ func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]st
 		}
 		return nil
 	})
+}
+
+// tables returns the tables that s grants something on.
+func (s Schema) tables() []string {
+	all := map[string]bool{}
+	for _, grants := range s.Grants {
+		for _, g := range grants {
+			_, tables, _ := strings.Cut(g, " ON ")
+			for table := range strings.SplitSeq(tables, ",") {
+				all[strings.TrimSpace(table)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // limitRole sets the role's statement_timeout in this database, unless it has one or the owner may not set it.

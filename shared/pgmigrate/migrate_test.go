@@ -81,6 +81,59 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	}
 }
 
+// A right that a schema does not list any more is revoked. What a later version has granted stays when code of the version
+// before starts again, and so do rights of other roles and on other tables.
+func TestMigrateRevokes(t *testing.T) {
+	server := pgtest.Private(t, nil)
+	db := server.Database(t, notes())
+	log := slog.New(slog.DiscardHandler)
+	reader, ingest := pgmigrate.UserOf(db.ReaderURL), pgmigrate.UserOf(db.IngestURL)
+	own := open(t, server.URL(pglocal.Superuser, db.Name), pgdb.Options{})
+	may := func(role, privilege, table string) (has bool) {
+		t.Helper()
+		if err := own.QueryRow(t.Context(), []any{&has}, `SELECT has_any_column_privilege($1, $3, $2)`, role, privilege, table); err != nil {
+			t.Fatal(err)
+		}
+		return has
+	}
+	migrate := func(s pgmigrate.Schema, roles map[pgmigrate.Role]string) {
+		t.Helper()
+		if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, s, roles, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{
+		`GRANT UPDATE (body) ON notes TO notes_reader`, `CREATE TABLE others (id int)`,
+		`GRANT SELECT ON others TO notes_reader`, `GRANT SELECT ON notes TO notes_remover`,
+	} {
+		if _, err := db.Owner.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	migrate(notes(), map[pgmigrate.Role]string{pgmigrate.Reader: reader, pgmigrate.Ingest: ingest})
+	if may(reader, "UPDATE", "notes") || !may(reader, "SELECT", "notes") || !may(ingest, "UPDATE", "notes") {
+		t.Error("the reader updates, or a role lacks a listed privilege")
+	}
+	if !may(reader, "SELECT", "others") || !may("notes_remover", "SELECT", "notes") {
+		t.Error("a right on another table, or of another role, is gone")
+	}
+	// One login for two roles has what each of them has.
+	migrate(notes(), map[pgmigrate.Role]string{pgmigrate.Reader: ingest, pgmigrate.Ingest: ingest})
+	if !may(ingest, "UPDATE", "notes") {
+		t.Error("a login of two roles lost the right of one of them")
+	}
+	later := notes()
+	later.Migrations.(fstest.MapFS)["0003_nothing.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nSELECT 1;\n")}
+	later.Grants[pgmigrate.Reader] = []string{"SELECT, DELETE ON notes"}
+	for _, s := range []pgmigrate.Schema{later, notes()} {
+		migrate(s, map[pgmigrate.Role]string{pgmigrate.Reader: reader})
+		var deletes bool
+		if err := own.QueryRow(t.Context(), []any{&deletes}, `SELECT has_table_privilege($1, 'notes', 'DELETE')`, reader); err != nil || !deletes {
+			t.Errorf("the later version's right to delete: %t, %v", deletes, err)
+		}
+	}
+}
+
 func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
 	db := pgtest.Database(t, notes())
 	owner := pgmigrate.UserOf(db.OwnerURL)
