@@ -84,6 +84,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	// Another release of the cluster may share the database, and watch other namespaces.
 	realm += "/" + restconfig.Namespace() + "/" + cfg.LeaseName
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, Own: restconfig.Namespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 	})
 }

@@ -72,8 +72,9 @@ func TestCredentialLife(t *testing.T) {
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("short\n") })
 	eventually.True(t, "the value is called short", func() bool {
 		said := c.AwaitReady(t, cred, v1alpha1.ReasonValid).Message
-		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break")
+		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break, which is left out")
 	})
+	c.AwaitEvent(t, cred, "Warning Valid: Its value is")
 
 	// Faults that the schema cannot detect.
 	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -191,7 +192,7 @@ func (b *builder) credential(o *Credential) {
 	if c.Places == 0 {
 		c.Places = namedPlaces(c)
 	}
-	c.Value = b.value(o)
+	c.Value = b.value(c, o)
 	if named && granted { // a Credential that may not belong to the project cannot claim its ids
 		b.claim(c, o, len(b.faults) == before)
 	}
@@ -262,8 +263,8 @@ func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 	b.claims[key] = append(b.claims[key], one)
 }
 
-// value returns a credential's value of its Secret.
-func (b *builder) value(o *Credential) secret.Value {
+// value returns the value of c in its Secret, without line breaks at the end.
+func (b *builder) value(c *policy.Credential, o *Credential) secret.Value {
 	const field = "spec.valueFrom.secretKeyRef"
 	ref := o.Spec.ValueFrom.SecretKeyRef
 	if ref.Name == "" || ref.Key == "" {
@@ -275,7 +276,8 @@ func (b *builder) value(o *Credential) secret.Value {
 		b.fault(SecretMissing, field, "there is no Secret %q", ref.Name)
 		return secret.Value{}
 	}
-	v, ok := s.Data[ref.Key]
+	whole, ok := s.Data[ref.Key]
+	v := bytes.TrimRight(whole, "\r\n") // of files and of echo; no key or password ends so
 	switch {
 	case !ok:
 		b.fault(SecretKeyMissing, field, "the Secret %q has no key %q", ref.Name, ref.Key)
@@ -283,9 +285,11 @@ func (b *builder) value(o *Credential) secret.Value {
 		b.fault(ValueInvalid, field, "the key %q of the Secret %q is empty", ref.Key, ref.Name)
 	case len(v) > policy.MaxValue:
 		b.fault(ValueInvalid, field, "the key %q of the Secret %q has %d bytes; allowed: up to %d", ref.Key, ref.Name, len(v), policy.MaxValue)
+	case c.Places == policy.InHeader && !httpguts.ValidHeaderFieldValue(string(v)):
+		b.fault(ValueInvalid, field, "the key %q of the Secret %q has a control character, such as a line break, which no header can hold, and the Credential allows headers alone", ref.Key, ref.Name)
 	default:
-		if end := v[len(v)-1]; end == '\n' || end == '\r' {
-			b.warn(field, "the key %q of the Secret %q ends in a line break, which is taken as a part of the value", ref.Key, ref.Name)
+		if len(v) < len(whole) {
+			b.warn(field, "the key %q of the Secret %q ends in a line break, which is left out", ref.Key, ref.Name)
 		}
 		return secret.New(v)
 	}

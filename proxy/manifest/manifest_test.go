@@ -190,7 +190,7 @@ func TestWarnings(t *testing.T) {
 		got = append(got, w.Error())
 	}
 	want := []string{
-		`b.yaml:10: Credential/stripe: spec.valueFrom.secretKeyRef: the key "short" of the Secret "stripe" ends in a line break, which is taken as a part of the value`,
+		`b.yaml:10: Credential/stripe: spec.valueFrom.secretKeyRef: the key "short" of the Secret "stripe" ends in a line break, which is left out`,
 		"a.yaml:14: ProxyEndpoint/web: spec.credentials[0]: the value of cred_stripe has fewer than 8 bytes, and so cannot be used where answers are scrubbed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -79,7 +79,9 @@
 //
 // # Deletion
 //
-// The finalizer holds the object until its keys are revoked. If the database is unreachable for
+// The finalizer holds the object until its keys are revoked. Objects in the operator's own namespace have none: a
+// namespace that is deleted takes the operator away, and would then wait for ever. A sweep revokes their keys as soon as
+// the operator sees that they are gone. If the database is unreachable for
 // [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric. The sweep runs at start
 // and every few minutes. It revokes keys without an object, in whatever namespace that was, and those of objects whose
 // namespace has not been watched for an hour. It finds keys that were revoked or used outside Kubernetes.

@@ -437,3 +437,27 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v, %v; want reports", names, err)
 	}
 }
+
+// An object in the operator's namespace has no finalizer, so that the namespace can be deleted together with the operator. The
+// sweep after its deletion revokes its keys.
+func TestOwnNamespace(t *testing.T) {
+	b := setup(t)
+	o := b.options()
+	o.Own = b.Namespace
+	r := b.controller(o)
+	swept := 0
+	r.sweep = func() { swept++ }
+	k := b.newKey("reports")
+	b.settle(r, k)
+	key := b.held(k)
+	if len(k.Finalizers) != 0 || !b.works(key) || swept != 0 {
+		t.Errorf("finalizers %q; its key works: %v; %d sweeps", k.Finalizers, b.works(key), swept)
+	}
+	b.Delete(t, k)
+	if _, err := once(r, k); err != nil || swept != 1 {
+		t.Errorf("%v; %d sweeps were asked for; want one", err, swept)
+	}
+	if _, err := b.sweep(o); err != nil || b.works(key) {
+		t.Errorf("%v; the key of the deleted object works: %v", err, b.works(key))
+	}
+}

@@ -12,7 +12,7 @@ import (
 // state holds the data of one object that a run has read.
 type state struct {
 	deleting bool
-	held     bool // the object has the finalizer
+	held     bool // the object has the finalizer, or needs none
 	want     want
 	secret   secret
 	keys     []pgkeys.Owned     // the active keys, by number

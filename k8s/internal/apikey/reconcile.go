@@ -43,6 +43,9 @@ var _ reconcile.Reconciler = (*reconciler)(nil)
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.APIKey
 	if err := r.Client.Get(ctx, request.NamespacedName, &object); err != nil {
+		if apierrors.IsNotFound(err) && request.Namespace == r.Own {
+			r.sweep() // revokes the keys of objects that no finalizer held
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	one := &run{reconciler: r, object: &object}

@@ -63,7 +63,7 @@ func (r *run) read(ctx context.Context) error {
 	r.known = false
 	r.state = state{
 		deleting: !r.object.DeletionTimestamp.IsZero(),
-		held:     controllerutil.ContainsFinalizer(r.object, v1alpha1.FinalizerAPIKey),
+		held:     controllerutil.ContainsFinalizer(r.object, v1alpha1.FinalizerAPIKey) || r.object.Namespace == r.Own,
 	}
 	if r.state.deleting && !r.state.held {
 		return nil

@@ -55,6 +55,10 @@ type Options struct {
 	// Namespaces restricts the controller to objects in these namespaces. Empty: all.
 	Namespaces []string
 
+	// Own is the operator's namespace. Objects there have no finalizer, because the operator goes before them when the
+	// namespace is deleted. Their keys are revoked right after the deletion, or by the next operator. Empty: none is.
+	Own string
+
 	// AllowUndeclared lets every namespace have keys of a project that no Project declares.
 	AllowUndeclared bool
 

@@ -21,6 +21,8 @@ import (
 type Verdict struct {
 	// Ready reports whether the desired state has been reached.
 	Ready bool
+	// Warns reports whether an object that is ready needs attention: the event is then a warning.
+	Warns bool
 	// Reason is one of the constants of v1alpha1.
 	Reason string
 	// Message explains the reason to people. It never contains a secret, a host or another namespace's names.
@@ -72,7 +74,7 @@ func (v Verdict) Report(ctx context.Context, log *slog.Logger, recorder events.E
 		return
 	}
 	kind, level := corev1.EventTypeWarning, slog.LevelWarn
-	if v.Ready {
+	if v.Ready && !v.Warns {
 		kind, level = corev1.EventTypeNormal, slog.LevelInfo
 	}
 	recorder.Eventf(object, nil, kind, v.Reason, "Judge", "%s", shortened(v.Message))

@@ -39,7 +39,7 @@ func Verdict(faults, warnings []*manifest.Fault, well string) controller.Verdict
 		for _, w := range warnings {
 			well += " Warning: " + w.Reason + "."
 		}
-		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: well}
+		return controller.Verdict{Ready: true, Warns: len(warnings) > 0, Reason: v1alpha1.ReasonValid, Message: well}
 	}
 	v := controller.Verdict{Reason: v1alpha1.ReasonInvalid}
 	heaviest := len(byWeight)
