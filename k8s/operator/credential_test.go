@@ -108,7 +108,8 @@ func TestProxyValues(t *testing.T) {
 	start(t, c, nil, nil)
 	values := func() map[string]string {
 		var s corev1.Secret
-		if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-proxy-values"}, &s); err != nil {
+		err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-proxy-values"}, &s)
+		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 		found := map[string]string{}
@@ -128,6 +129,8 @@ func TestProxyValues(t *testing.T) {
 	await("the value is there, and no other", map[string]string{"s_token": canary})
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("changed") })
 	await("the value has changed", map[string]string{"s_token": "changed"})
+	c.Delete(t, &corev1.Secret{ObjectMeta: in(c.Namespace, "lectern-proxy-values")})
+	await("the deleted Secret is made again", map[string]string{"s_token": "changed"})
 
 	sly := newCredential(named("sly"), "pr_1", "cred_sly", "lectern-proxy-values")
 	c.Create(t, sly)

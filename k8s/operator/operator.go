@@ -35,7 +35,9 @@ const stopTimeout = 10 * time.Second
 const kubeRate = 100
 
 // The operator requests its Lease in its own namespace, and records events there on who has it.
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
+// The API server cannot restrict create to a name.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,resourceNames=lectern-operator,verbs=get;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=create
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=events,verbs=create;patch
 
 // Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that it does not act

@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;patch
 //
 // The job deletes the operator's Lease.
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,resourceNames=lectern-operator,verbs=delete
 
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 10 * time.Second

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // spareListeners has listeners that exist before the policy, so that the policy can list their ports.
@@ -199,6 +202,17 @@ func TestLimits(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
 			return
 		}
+		if r.URL.Path == "/packed" {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			_, _ = io.WriteString(packed, strings.Repeat("x", 100<<10))
+			_ = packed.Close()
+			return
+		}
+		if r.Method == http.MethodHead {
+			w.Header().Set("Content-Length", "123456")
+			return
+		}
 		echo(w, r)
 	}), manifests: func(w *world) string {
 		return endpoint(w, "concurrent", m{"limits": m{"concurrent": 1}}) +
@@ -240,6 +254,31 @@ func TestLimits(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("an answer over the endpoint's limit came whole")
+	}
+	// The limit is that of bytes from the target, before they are decoded.
+	if got := w.do(call{target: w.url("/packed")}.from("https://example.org")); got.StatusCode != 200 || got.body != strings.Repeat("x", 100<<10) {
+		t.Errorf("an answer that is small until it is decoded: %d, %d bytes", got.StatusCode, len(got.body))
+	}
+	if got := w.do(call{method: http.MethodHead, target: w.url("/")}.from("https://example.org")); got.StatusCode != 200 || got.ContentLength != 123456 {
+		t.Errorf("HEAD: %d, the length %d; want that of the target", got.StatusCode, got.ContentLength)
+	}
+}
+
+// TestLongSlowAnswer has a target send a searched answer of parts of a secret, slowly and for twice the idle time-out. The
+// time-out counts the target's bytes, whatever the search holds back, so the answer comes whole.
+func TestLongSlowAnswer(t *testing.T) {
+	needs.Long(t)
+	const slowly = 40
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		for i := range slowly {
+			_, _ = io.WriteString(w, canary[i%(len(canary)-1):][:1])
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(500 * time.Millisecond)
+		}
+	})})
+	if got := w.do(call{target: w.url("/")}); got.StatusCode != 200 || len(got.body) != slowly {
+		t.Errorf("%d, %d bytes of %d", got.StatusCode, len(got.body), slowly)
 	}
 }
 

@@ -102,7 +102,7 @@ private
 {{- $_ := set $env "PROXY_VALUES" (printf "%s/%s" (include "lectern.namespace" .root) (include "lectern.proxyValues" .root)) -}}
 {{- end -}}
 {{- if eq .name "operator" -}}
-{{- $_ := set $env "LEASE_NAME" (printf "%s-operator" (include "lectern.fullname" .root)) -}}
+{{- $_ := set $env "LEASE_NAME" (include "lectern.lease" .root) -}}
 {{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
 {{- if $region.enabled }}{{ $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int $region.service.internalPort)) }}{{ end -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}

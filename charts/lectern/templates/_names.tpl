@@ -119,6 +119,11 @@ annotations:
 {{ .c.database.existingSecret | default (printf "%s-%s-database" (include "lectern.fullname" .root) .name) }}
 {{- end }}
 
+{{/* The operators' Lease. */}}
+{{- define "lectern.lease" -}}
+{{- include "lectern.fullname" . }}-operator
+{{- end }}
+
 {{- define "lectern.serviceAccount" -}}
 {{- $own := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
 {{- .c.serviceAccount.name | default (ternary $own "default" .c.serviceAccount.create) -}}

@@ -13,6 +13,7 @@ import (
 
 // The path of lectern api alone decides whether a project is needed, and the answer how it is printed.
 func TestAPIPrintsAnyAnswer(t *testing.T) {
+	t.Parallel()
 	answers := map[string]string{"/openapi.json": `{"openapi":"3.0.3"}`, "/openapi.yaml": "openapi: 3.0.3\ninfo:\n  title: Lectern\n"}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) }))
 	defer server.Close()
@@ -30,6 +31,7 @@ func TestAPIPrintsAnyAnswer(t *testing.T) {
 
 // A compressed answer that is cut off before its first byte is no empty list.
 func TestCompressedAnswerIsCutOff(t *testing.T) {
+	t.Parallel()
 	const entry = `{"entry_id":"e","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{}"}`
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {

@@ -106,6 +106,7 @@ func copyOf(t *testing.T, feed []byte) copied {
 
 // A follower that is killed again and again leaves nothing out: its file gives the copy that the service has.
 func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	folder := t.TempDir()
 	file, cursor := filepath.Join(folder, "changes.ndjson"), filepath.Join(folder, "cursor")
@@ -175,6 +176,7 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 }
 
 func TestChangesRefuse(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	s.MustIngest(t, "entries", entryOf("a", 1))
 	other := maps.Clone(environ)
@@ -223,6 +225,7 @@ func TestChangesRefuse(t *testing.T) {
 
 // Two followers with one cursor file would each skip what the other one wrote.
 func TestChangesLockTheCursorFile(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	s.MustIngest(t, "entries", entryOf("a", 1))
 	cursor := filepath.Join(t.TempDir(), "cursor")
@@ -237,6 +240,7 @@ func TestChangesLockTheCursorFile(t *testing.T) {
 
 // The export of all events has what reading entry by entry gives, and import takes it back.
 func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	var events []any
 	for i := range 12 {
@@ -290,6 +294,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 
 // A removal reaches followers, and an erased entry does not come back.
 func TestRemovalReachesFollowers(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	contact := func(entry servicetest.Object, id string) servicetest.Object { entry["contact_id"] = id; return entry }
 	for minute, id := range []string{"old", "erased", "contacted", "kept"} {

@@ -44,6 +44,7 @@ func testCheck(t *testing.T, environ map[string]string) {
 }
 
 func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
 	answer := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)

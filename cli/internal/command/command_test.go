@@ -17,6 +17,7 @@ import (
 )
 
 func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 4_000)
 	folder := t.TempDir()
 	whole, cut := filepath.Join(folder, "whole.csv"), filepath.Join(folder, "cut.csv")
@@ -60,6 +61,7 @@ func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
 }
 
 func TestImportKilledAndResumedLosesNothing(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 0)
 	file := filepath.Join(t.TempDir(), "in.ndjson")
 	var content strings.Builder
@@ -96,6 +98,7 @@ func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 }
 
 func TestForeignCSV(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 0)
 	file := filepath.Join(t.TempDir(), "survey.csv")
 	rejects := filepath.Join(t.TempDir(), "rejects")
@@ -135,6 +138,7 @@ func TestForeignCSV(t *testing.T) {
 }
 
 func TestStandardInputAndDryRun(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 0)
 	if r := lectern(t, `{"entry_id":"a"}`, a.environ(), "import", "entries", "-"); r.code != 0 || len(a.taken()) != 1 {
 		t.Error(r, a.taken())
@@ -160,6 +164,7 @@ func TestStandardInputAndDryRun(t *testing.T) {
 }
 
 func TestWaitsAsTold(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 100)
 	a.with(func(a *api) {
 		a.before = func(pages int, _ *http.Request) (int, string) {
@@ -179,6 +184,7 @@ func TestWaitsAsTold(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 25)
 	r := lectern(t, "", a.environ(), "get", "entry", "e1", "-o", "json")
 	if want := "{\n  \"entry_id\": \"e1\",\n  \"n\": 1.50\n}\n"; r.code != 0 || r.out != want {
@@ -198,6 +204,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestFailuresSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 5)
 	with := func(change ...string) map[string]string {
 		e := a.environ()
@@ -269,6 +276,7 @@ func TestEnvFile(t *testing.T) {
 }
 
 func TestInterruptedExportSaysSo(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 100)
 	reached, proceed := a.holdAt(2)
 	out := filepath.Join(t.TempDir(), "out")
@@ -282,6 +290,7 @@ func TestInterruptedExportSaysSo(t *testing.T) {
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
+	t.Parallel()
 	var c commands
 	parser, err := newParser(&Session{}, &c)
 	if err != nil {

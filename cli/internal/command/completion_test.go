@@ -15,6 +15,7 @@ import (
 )
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		in   []string

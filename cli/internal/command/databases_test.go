@@ -37,6 +37,7 @@ import (
 // TestDatabases makes an installation's databases on a server of its own, by the printed SQL and by --apply. The
 // services migrate and run with the Secrets, and each role has only its rights.
 func TestDatabases(t *testing.T) {
+	t.Parallel()
 	server, admin := managedPostgres(t)
 	t.Run("refusals", func(t *testing.T) { testRefusals(t, admin) })
 	file := filepath.Join(t.TempDir(), "secrets.yaml")

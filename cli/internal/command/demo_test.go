@@ -9,6 +9,7 @@ import (
 )
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		resource string
 		want     int // records

@@ -60,6 +60,7 @@ func (r *remover) environ() map[string]string {
 }
 
 func TestErase(t *testing.T) {
+	t.Parallel()
 	r := newRemover(t, `{"entries":1,"events":8}`, `{"entries":500,"events":900,"more":true}`, `{"entries":2,"events":3}`)
 	one := read[client.Removed](t, must(t, r.environ(), "", "erase", "--entry", "e/1"))
 	all := read[client.Removed](t, must(t, r.environ(), "", "erase", "--contact", "c 1"))
@@ -74,6 +75,7 @@ func TestErase(t *testing.T) {
 
 // TestEraseAll checks that nothing is asked for without a confirmation, and that the request is repeated while there is more.
 func TestEraseAll(t *testing.T) {
+	t.Parallel()
 	r := newRemover(t, `{"projects":1,"keys":2,"entries":10000,"events":5,"embeddables":3,"experiments":4,"more":true}`,
 		`{"projects":0,"keys":0,"entries":7,"events":0,"embeddables":0,"experiments":0}`)
 	for _, tt := range []struct {
@@ -103,6 +105,7 @@ func TestEraseAll(t *testing.T) {
 }
 
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	r := newRemover(t, `{"entries":12000,"events":5,"dry_run":true}`, `{"entries":12000,"events":5,"dry_run":true}`,
 		`{"entries":10000,"events":3,"more":true}`, `{"entries":2000,"events":2}`)
 	if got := read[client.Removed](t, must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
@@ -123,6 +126,7 @@ func TestPurge(t *testing.T) {
 }
 
 func TestRemovalRefuses(t *testing.T) {
+	t.Parallel()
 	r := newRemover(t)
 	for _, tt := range []struct {
 		args []string
@@ -143,6 +147,7 @@ func TestRemovalRefuses(t *testing.T) {
 
 // A receipt comes when all copies have passed the removal, and says what each did.
 func TestEraseWaitsForCopies(t *testing.T) {
+	t.Parallel()
 	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}

@@ -90,6 +90,7 @@ func at(earlier *servicetest.Service) map[string]string {
 
 // TestExampleFollow runs the program of docs/how-to/follow.md through a rotation of its key and a restart of the service.
 func TestExampleFollow(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, bare)
 	start := func(earlier *servicetest.Service) *servicetest.Service {
 		return servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, at(earlier))
@@ -139,6 +140,7 @@ func TestExampleFollow(t *testing.T) {
 
 // TestExampleRegion runs the program of docs/how-to/region.md through a restart of the region service with another key.
 func TestExampleRegion(t *testing.T) {
+	t.Parallel()
 	b := servicetest.NewBacking(t, bare)
 	start := func(earlier *servicetest.Service, key string) *servicetest.Service {
 		environ := at(earlier)
@@ -229,6 +231,7 @@ func testReceiver(t *testing.T, start func(address, secret string) *servicetest.
 
 // TestExampleReceivers runs the Go receiver of docs/how-to/push.md.
 func TestExampleReceivers(t *testing.T) {
+	t.Parallel()
 	testReceiver(t, func(address, secret string) *servicetest.Log {
 		return program(t, "push.md", "LISTEN="+address, "WEBHOOK_SECRET="+secret)
 	})

@@ -23,6 +23,7 @@ import (
 
 // The flags reach the export. The package export tests the contents of files.
 func TestFlattenedExport(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 250)
 	folder := t.TempDir()
 	file := func(name, content string) string {
@@ -86,6 +87,7 @@ func TestFlattenedExport(t *testing.T) {
 
 // Keys beyond the number of columns that there are at most are counted.
 func TestFlattenedExportOfTooManyKeys(t *testing.T) {
+	t.Parallel()
 	data := map[string]int{}
 	for i := range 1003 {
 		data[fmt.Sprint("k", i)] = i

@@ -20,6 +20,7 @@ import (
 
 // TestDryRunSaysWhatTheRunSays: into an empty project, both count the same records and name the same lines.
 func TestDryRunSaysWhatTheRunSays(t *testing.T) {
+	t.Parallel()
 	_, environ := startEntries(t)
 	var table strings.Builder
 	table.WriteString("id;day;n\n")

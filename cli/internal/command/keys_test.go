@@ -34,6 +34,7 @@ func startRegion(t *testing.T) *servicetest.Service {
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := startRegion(t)
 	keys := s.Keys.Authenticator(authn.Options{})
 	accepted := func(key string) bool {
@@ -135,6 +136,7 @@ func TestKeys(t *testing.T) {
 
 // A key may have been minted although its answer did not come: it is not asked for again. A list is.
 func TestMintingIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	asked := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked[r.Method]++

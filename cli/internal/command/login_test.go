@@ -59,6 +59,7 @@ func newKeyAPI(t *testing.T, project, key string) (url string, sent *[]string) {
 }
 
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, foreign := newKeyAPI(t, "pr_2", "rk_2")
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
@@ -158,6 +159,7 @@ func TestLogin(t *testing.T) {
 
 // A context says nothing about addresses that it does not have: they may be another deployment's.
 func TestContextStaysAtItsDeployment(t *testing.T) {
+	t.Parallel()
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, sent := newKeyAPI(t, "pr_1", "rk_1")
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
@@ -190,6 +192,7 @@ func TestContextStaysAtItsDeployment(t *testing.T) {
 
 // The first source with a key, or a file with one, wins: flags, variables, --env-file, the context.
 func TestKeySources(t *testing.T) {
+	t.Parallel()
 	url, sent := newKeyAPI(t, "pr_1", "rk_context")
 	folder := t.TempDir()
 	m := machine{filepath.Join(folder, "lectern")}

@@ -12,6 +12,7 @@ import (
 // TestSingerAndAirbyte: the commands take what a runner gives them, and continue after the last state. The messages are
 // tested with the package replicate.
 func TestSingerAndAirbyte(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	file := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)

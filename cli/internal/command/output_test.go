@@ -12,6 +12,7 @@ import (
 
 // A person on a terminal gets a table, and a pipe gets NDJSON.
 func TestOutput(t *testing.T) {
+	t.Parallel()
 	const list = `[{"id":"a","project_id":"p","n":1.50,"data":{"x": [1]},"none":null},{"id":"b\u001b[31m\n","n":2,"data":"` + long + `"}]`
 	for _, tt := range []struct {
 		name  string
@@ -49,6 +50,7 @@ const long = "012345678901234567890123456789012345678901234567890123456789012345
 
 // A binary format never reaches a terminal.
 func TestNoParquetOnTerminal(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, 3)
 	export := func(width int, args ...string) result {
 		var out, errs strings.Builder

@@ -19,6 +19,7 @@ import (
 // TestFlagsEqualTheDescription checks that the commands for a list have a flag for each parameter of the published description.
 // The flag has the name of the parameter. The flags of pages are other ones.
 func TestFlagsEqualTheDescription(t *testing.T) {
+	t.Parallel()
 	type parameter struct {
 		Ref    string `json:"$ref"`
 		Name   string

@@ -65,6 +65,7 @@ func manifestsIn(t *testing.T, text string) string {
 }
 
 func TestProxyCheck(t *testing.T) {
+	t.Parallel()
 	folder := manifestsIn(t, proxyManifests)
 	body := filepath.Join(t.TempDir(), "body.json")
 	if err := os.WriteFile(body, []byte(`{"password": "{{ cred_stripe }}"}`), 0o600); err != nil {
@@ -111,6 +112,7 @@ func TestProxyCheck(t *testing.T) {
 }
 
 func TestProxyCheckAsJSON(t *testing.T) {
+	t.Parallel()
 	folder := manifestsIn(t, proxyManifests)
 	r := lectern(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
 		"proxy", "check", "--quiet", "-o", "json", "--origin", "https://example.com", "https://evil.tld/")
@@ -135,6 +137,7 @@ func TestProxyCheckAsJSON(t *testing.T) {
 }
 
 func TestProxyCheckRefusesToGuess(t *testing.T) {
+	t.Parallel()
 	folder := manifestsIn(t, proxyManifests)
 	broken := manifestsIn(t, strings.Replace(proxyManifests, "access: Key", "access: nobody", 1))
 	for _, tt := range []struct {
@@ -160,6 +163,7 @@ func TestProxyCheckRefusesToGuess(t *testing.T) {
 }
 
 func TestProxyCheckIsCompleted(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		in   []string

@@ -185,6 +185,7 @@ func fillPush(t *testing.T, s *servicetest.Service, first, n int) {
 
 // TestPush checks what a receiver gets, in which order, from where on, and that no message shows a secret.
 func TestPush(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	fillPush(t, s, 0, 3)
 	h := newHook(t, earlierSecret, hookSecret)
@@ -324,6 +325,7 @@ func TestPush(t *testing.T) {
 // TestPushMetrics checks that a sync that follows verifies TLS, tries again for ever and shows for how long. After 410 it
 // stays alive, shows that it has stopped, and sends nothing.
 func TestPushMetrics(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	fillPush(t, s, 0, 1)
 	h := newHook(t, hookSecret)
@@ -384,6 +386,7 @@ func TestPushMetrics(t *testing.T) {
 
 // TestListen checks what the command prints and forwards, and that it sends a range again.
 func TestListen(t *testing.T) {
+	t.Parallel()
 	s, environ := startEntries(t)
 	fillPush(t, s, 0, 2)
 	secret := strings.TrimSpace(must(t, environ, "", "listen", "--print-secret"))

@@ -58,6 +58,7 @@ func (m *secret) write(name, value string) {
 // TestFollowThroughRotations checks that followers lose nothing and never stop while their key is rotated ten times.
 // They are the Go client with the Secret of an APIKey, and lectern changes with --api-key-file.
 func TestFollowThroughRotations(t *testing.T) {
+	t.Parallel()
 	s, _ := startEntries(t)
 	m := newSecret(t, s)
 	c, project, err := client.FromSecret(m.folder)

@@ -62,6 +62,7 @@ func metricOf(t *testing.T, text, series string) (float64, bool) {
 // TestSyncMetrics checks that a sync shows the progress of its copy and is ready once it has copied. While the API or the
 // destination is unreachable, it stays alive and counts the faults. It ends on a signal.
 func TestSyncMetrics(t *testing.T) {
+	t.Parallel()
 	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
@@ -161,6 +162,7 @@ func TestSyncMetrics(t *testing.T) {
 
 // TestMetricsAddress: an address that cannot be used is an error that names it.
 func TestMetricsAddress(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

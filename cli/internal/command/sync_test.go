@@ -29,6 +29,7 @@ import (
 // TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
 // tested with the package replicate.
 func TestSync(t *testing.T) {
+	t.Parallel()
 	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
@@ -132,6 +133,7 @@ func TestSync(t *testing.T) {
 
 // Where there is no terminal, the progress is a line a minute.
 func TestSyncReportsOnceAMinute(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	report := newSyncReport(&Session{Err: &out, Now: func() time.Time { return now }}, false, false)

@@ -19,6 +19,7 @@ const wrongInputs = "testdata/wrong-inputs.txt"
 // Each wrong command line is answered by one line that names what was given and what is allowed, and is no text of the
 // parser. The flag -update writes the answers into the file.
 func TestWrongInputs(t *testing.T) {
+	t.Parallel()
 	file, err := os.ReadFile(wrongInputs)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestWrongInputs(t *testing.T) {
 
 // Without a command, or with a group of commands alone, the help is the answer.
 func TestHelpWithoutCommand(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -74,6 +76,7 @@ func TestHelpWithoutCommand(t *testing.T) {
 
 // Durations are read as people write them.
 func TestDurations(t *testing.T) {
+	t.Parallel()
 	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	defer keys.Close()
 	for text, want := range map[string]string{"3d": "3d", "12h": "12h", "1w": "1w", "1h30m": "1h30m", "1d12h": "1d12h", "0": "0s", "1.5h": "1h30m"} {

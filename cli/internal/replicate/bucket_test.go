@@ -184,6 +184,7 @@ func content(r *http.Request) ([]byte, error) {
 
 // A store that cannot keep the promises of a copy is refused by name before the first write of the copy, and nothing is lost.
 func TestBucketsThatCannotHaveACopy(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	s.fill(t, 0, 30)
 	for _, tt := range []struct {

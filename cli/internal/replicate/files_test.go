@@ -193,6 +193,7 @@ func (l *lake) check(t *testing.T) {
 }
 
 func TestFilesCopyEqualsTheSource(t *testing.T) {
+	t.Parallel()
 	l := newLake(t)
 	if p := l.mustSync(t); !p.Current {
 		t.Errorf("%+v", p)
@@ -230,6 +231,7 @@ func TestFilesCopyEqualsTheSource(t *testing.T) {
 
 // A copy is exact although its process is cut while sources write and remove, and leaves no file that is no part of it.
 func TestFilesKilled(t *testing.T) {
+	t.Parallel()
 	l := newLake(t)
 	l.fill(t, 0, 100)
 	stopped := make(chan struct{})
@@ -326,6 +328,7 @@ func (s *source) person(t *testing.T, id, text string) {
 // An erased entry leaves all files at once, also those that were replaced and wait for readers. Files without it are not
 // read. One of retention leaves with the next rows that are joined with its file.
 func TestFilesForget(t *testing.T) {
+	t.Parallel()
 	l := newLake(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -379,6 +382,7 @@ func TestFilesForget(t *testing.T) {
 }
 
 func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
+	t.Parallel()
 	l := newLake(t)
 	l.fill(t, 0, 3)
 	l.mustSync(t)
@@ -429,6 +433,7 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 
 // The files of a project's other records are replaced as a whole, and stay if the key may not read them.
 func TestFilesHaveTheWholeProject(t *testing.T) {
+	t.Parallel()
 	l := &lake{newWholeSource(t), filepath.Join(t.TempDir(), "copy")}
 	l.fill(t, 0, 3)
 	l.define(t, "emb_1", 1, "draft", 1)
@@ -487,6 +492,7 @@ func TestFilesHaveTheWholeProject(t *testing.T) {
 
 // Each embeddable has files with columns of its own. A value that does not fit its column stays in entry_data.
 func TestFilesHaveColumns(t *testing.T) {
+	t.Parallel()
 	l := newLake(t)
 	of := func(embeddable, id, data string) any {
 		e := entry(id, 1, data)

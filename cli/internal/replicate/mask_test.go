@@ -41,6 +41,7 @@ func hashed(text string) string {
 // TestMaskedCopies checks that no copy of any kind gets a value that is left out or hashed, in whatever way the value is written.
 // All else stays byte for byte.
 func TestMaskedCopies(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)
 	w.define(t, "emb_1", 1, "draft", 1)
@@ -190,6 +191,7 @@ func TestMaskedCopies(t *testing.T) {
 }
 
 func TestMaskRefusals(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		without, hash []string
 		secret, says  string

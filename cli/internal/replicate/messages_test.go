@@ -161,6 +161,7 @@ func (s *source) change(t *testing.T) {
 
 // TestMessages: a program that is cut off after any line and continues from its state has what the API has.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	s := newWholeSource(t)
 	s.begin(t)
 	first := map[string][]gjson.Result{}
@@ -261,6 +262,7 @@ func lastState(p protocol, lines []gjson.Result) gjson.Result {
 
 // A column that the user does not select is neither in the schema nor in a row, unless the target needs it.
 func TestDeselectedColumns(t *testing.T) {
+	t.Parallel()
 	s := newSource(t)
 	s.fill(t, 0, 3)
 	s.MustIngest(t, "entries", entry("en_1", 9, `{"secret":"canary"}`))

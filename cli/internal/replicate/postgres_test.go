@@ -199,6 +199,7 @@ func (w *warehouse) forgets(t *testing.T, o postgres.Options) {
 }
 
 func TestPostgresCopyEqualsTheSource(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 60)
 	odd := map[string]bool{ // whether jsonb refuses it
@@ -243,6 +244,7 @@ func TestPostgresCopyEqualsTheSource(t *testing.T) {
 }
 
 func TestPostgresSoftDelete(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	o := w.options()
 	o.SoftDelete = true
@@ -272,6 +274,7 @@ func TestPostgresSoftDelete(t *testing.T) {
 
 // A copy is exact although its connection and its process are killed while sources write and remove.
 func TestPostgresKilled(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 100)
 	w.remove(t, "purged", "en_98", "en_99")
@@ -333,6 +336,7 @@ func (l late) Open(ctx context.Context) (replicate.Position, error) {
 
 // A sync that follows waits for a destination that is out of reach at its start. Another one fails.
 func TestDestinationOutOfReachAtTheStart(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 3)
 	if _, err := w.sync(t.Context(), late{w.open(t, w.options()), new(int)}); err == nil || !strings.Contains(err.Error(), "out of reach") {
@@ -370,6 +374,7 @@ func (w waiting) Apply(ctx context.Context, b *replicate.Batch) error {
 }
 
 func TestPostgresTakesOneSyncAtATime(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 5)
 	o := w.options()
@@ -430,6 +435,7 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 }
 
 func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 3)
 	w.mustSync(t, w.options())
@@ -491,6 +497,7 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 // TestPostgresInADatabaseOfOthers checks that a copy stands all that the owner of a database does to its tables and roles, or
 // refuses that by name.
 func TestPostgresInADatabaseOfOthers(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)
 	role := w.value(t, `SELECT format('%I IN DATABASE %I', current_user, current_database())`)
@@ -549,6 +556,7 @@ func TestPostgresInADatabaseOfOthers(t *testing.T) {
 }
 
 func TestPostgresKeepsTheCopyOfARemovedProject(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.fill(t, 0, 3)
 	w.mustSync(t, w.options())
@@ -577,6 +585,7 @@ func of(embeddable string, e object) object {
 
 // Each embeddable has a view with the keys of its entries as columns.
 func TestPostgresHasColumns(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	const odd = `o"d'd ` + "\u00fc" // an embeddable
 	long := strings.Repeat("long", 30)
@@ -628,6 +637,7 @@ func TestPostgresHasColumns(t *testing.T) {
 // No answer stops a copy, changes the type of a column, or makes a query of a view fail. A user's objects may use the views, hold locks on them, or
 // have their names.
 func TestPostgresViewsDelayNothing(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	o := w.options()
 	var notes []string
@@ -694,6 +704,7 @@ func TestPostgresViewsDelayNothing(t *testing.T) {
 
 // A copy has the whole project, and a dictionary of it that dbt can read.
 func TestPostgresHasTheWholeProject(t *testing.T) {
+	t.Parallel()
 	w := newWarehouse(t)
 	w.source = newWholeSource(t)
 	sync := func(c *client.Client) {

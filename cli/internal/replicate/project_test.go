@@ -60,6 +60,7 @@ func (m *memory) Apply(_ context.Context, b *replicate.Batch) error {
 
 // A destination gets the whole project when it differs from the one that it has, and as much as the key may read.
 func TestProject(t *testing.T) {
+	t.Parallel()
 	s := newWholeSource(t)
 	m := &memory{}
 	var notes []string

@@ -201,6 +201,7 @@ func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schem
 }
 
 func TestVerifyFiles(t *testing.T) {
+	t.Parallel()
 	l := &lake{path: filepath.Join(t.TempDir(), "copy of shop")}
 	testVerifyFiles(t, l, 2, func(o files.Options) *files.Destination { return files.Folder(l.path, o) })
 }

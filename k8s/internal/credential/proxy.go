@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -51,7 +52,8 @@ type proxy struct {
 	leftOut map[string]string // why the Secret has no current value of a Credential, by the name of the value
 }
 
-// The controller writes the Secret for the proxy, which the chart makes.
+// The controller writes the Secret for the proxy, which the chart makes. Where the operator may create Secrets, as in a watched
+// namespace, the controller makes one that was deleted.
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=get;update
 
 // all is the request of a controller with one object.
@@ -79,13 +81,16 @@ func (p *proxy) setup(mgr ctrl.Manager) error {
 
 // Reconcile writes the Secret for the proxy. While a Secret cannot be read, its values there stay.
 func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	var now corev1.Secret
-	if err := p.client.Get(ctx, p.Values, &now); err != nil {
-		return reconcile.Result{}, fmt.Errorf("read the Secret %s for the proxy, which the chart makes: %w", p.Values, err)
-	}
 	var list v1alpha1.CredentialList
 	if err := p.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Credentials: %w", err)
+	}
+	now, err := p.read(ctx)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			p.remember(ctx, list.Items, allLeftOut(list.Items, fmt.Sprintf("the Secret %s is gone; helm upgrade makes it", p.Values.Name)))
+		}
+		return reconcile.Result{}, fmt.Errorf("read the Secret %s for the proxy, which the chart makes: %w", p.Values, err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Credential) int { return manifests.Older(&a, &b) })
 	var (
@@ -132,7 +137,7 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		}
 	}
 	p.secrets.keep(func(name types.NamespacedName) bool { return named[name] })
-	if err := p.write(ctx, &now, data); err != nil {
+	if err := p.write(ctx, now, data); err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the Secret %s for the proxy: %w", p.Values, err)
 	}
 	p.remember(ctx, list.Items, leftOut)
@@ -141,6 +146,36 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		return reconcile.Result{RequeueAfter: repeat / 10}, nil
 	}
 	return reconcile.Result{RequeueAfter: repeat}, nil
+}
+
+// read returns the Secret for the proxy. If somebody has deleted the Secret, read makes another. The error is that of a Secret
+// that is not found if the operator may not do so.
+func (p *proxy) read(ctx context.Context) (*corev1.Secret, error) {
+	var now corev1.Secret
+	missing := p.client.Get(ctx, p.Values, &now)
+	if !apierrors.IsNotFound(missing) {
+		return &now, missing
+	}
+	now = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Values.Namespace, Name: p.Values.Name}, Type: corev1.SecretTypeOpaque}
+	err := p.client.Create(ctx, &now, controller.FieldOwner)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, missing
+	case err != nil:
+		return nil, err
+	}
+	p.Log.WarnContext(ctx, "the Secret for the proxy was deleted; made another", slog.String("secret", p.Values.String()))
+	return &now, nil
+}
+
+// allLeftOut returns the same reason for each Credential.
+func allLeftOut(credentials []v1alpha1.Credential, why string) map[string]string {
+	all := map[string]string{}
+	for i := range credentials {
+		name, _ := manifests.ValueName(&credentials[i], credentials[i].Spec.ValueFrom.SecretKeyRef)
+		all[name] = why
+	}
+	return all
 }
 
 // refused is why a Credential is judged again whose Secret the operator may not read.
