@@ -152,9 +152,9 @@ func (l *load) stop() {
 	l.done.Wait()
 }
 
-// mustBeClean ends the load. The test fails if a request failed, or if there were fewer than atLeast. One request in 200 may
-// be told to try again shortly: the processors of a small node are fully used while pods start, and a connection to the
-// database may then take seconds.
+// mustBeClean ends the load. The test fails if a request failed, or if there were fewer than atLeast. A service may ask for
+// another try in one request of 200. Pods that start use all processors of a small node, and a connection to the database
+// may then take seconds.
 func (l *load) mustBeClean(t testing.TB, atLeast int) {
 	t.Helper()
 	eventually(t, commandTimeout, fmt.Sprintf("%d requests", atLeast), func() error {

@@ -126,7 +126,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 const duplicateTable = "42P07"
 
 // grant gives the roles the privileges that s lists and, if newest, revokes others. It does so in one transaction, so that no
-// session sees the time between, and in one process at a time, as two concurrent grants on the same table fail.
+// session sees the time between. One process does so at a time, as two concurrent grants on the same table fail.
 func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string, newest bool) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

@@ -81,8 +81,8 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	}
 }
 
-// A right that a schema does not list any more is revoked. What a later version has granted stays when code of the version
-// before starts again, and so do rights of other roles and on other tables.
+// A right that a schema does not list any more is revoked. Rights of other roles and on other tables stay. So do the rights
+// that a later version has granted, when code of the version before starts again.
 func TestMigrateRevokes(t *testing.T) {
 	server := pgtest.Private(t, nil)
 	db := server.Database(t, notes())
