@@ -538,6 +538,10 @@ func TestPostgresInADatabaseOfOthers(t *testing.T) {
 			w.remove(t, "erased", fmt.Sprintf("en_%d", 10*i))
 			w.define(t, "emb_1", i+2, []string{"running", "paused"}[i%2], i+2)
 			_, err := w.sync(t.Context(), small{w.open(t, w.options())})
+			// The limit of 1 ms also binds the statement that lifts it.
+			for err != nil && strings.HasPrefix(err.Error(), "connect ") && strings.Contains(err.Error(), "57014") {
+				_, err = w.sync(t.Context(), small{w.open(t, w.options())})
+			}
 			if tt.undo != "" {
 				w.exec(t, tt.undo)
 			}
