@@ -153,7 +153,7 @@ func (l *load) stop() {
 }
 
 // mustBeClean ends the load. The test fails if a request failed, or if there were fewer than atLeast. A service may ask for
-// another try in one request of 200. Pods that start use all processors of a small node, and a connection to the database
+// another try in one request of 100. Pods that start use all processors of a small node, and a connection to the database
 // may then take seconds.
 func (l *load) mustBeClean(t testing.TB, atLeast int) {
 	t.Helper()
@@ -164,7 +164,7 @@ func (l *load) mustBeClean(t testing.TB, atLeast int) {
 		return nil
 	})
 	l.stop()
-	if l.faults > l.busy || l.busy*200 > l.good {
+	if l.faults > l.busy || l.busy*100 > l.good {
 		t.Errorf("%d of %d requests failed, %d of them for now:\n%s", l.faults, l.good+l.faults, l.busy, strings.Join(l.failed, "\n"))
 	}
 	var fewest []int
