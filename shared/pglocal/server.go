@@ -103,13 +103,14 @@ func launch(ctx context.Context, o Options, makeData func(*Server) error) (_ *Se
 		}
 	}()
 	s := &Server{options: o, bin: bin, folder: f, port: o.Port}
+	if err := makeData(s); err != nil {
+		return nil, fmt.Errorf("start Postgres: %w", err)
+	}
+	// Another program may take a free port. So the port is chosen last, just before the server listens there.
 	if s.port == FreePort {
 		if s.port, err = freePort(ctx); err != nil {
 			return nil, fmt.Errorf("start Postgres: %w", err)
 		}
-	}
-	if err := makeData(s); err != nil {
-		return nil, fmt.Errorf("start Postgres: %w", err)
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
