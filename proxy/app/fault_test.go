@@ -274,7 +274,7 @@ func TestLongSlowAnswer(t *testing.T) {
 		for range slowly {
 			_, _ = io.WriteString(w, "x")
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // how slow the target is; the test waits for the end of the answer
 		}
 	})})
 	if got := w.do(call{target: w.url("/")}); got.StatusCode != 200 || len(got.body) != slowly {

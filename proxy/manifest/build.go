@@ -277,7 +277,7 @@ func (b *builder) value(c *policy.Credential, o *Credential) secret.Value {
 		return secret.Value{}
 	}
 	whole, ok := s.Data[ref.Key]
-	v := bytes.TrimRight(whole, "\r\n") // of files and of echo; no key or password ends so
+	v := bytes.TrimRight(whole, "\r\n") // files and echo end in line breaks; no key or password does
 	switch {
 	case !ok:
 		b.fault(SecretKeyMissing, field, "the Secret %q has no key %q", ref.Name, ref.Key)
