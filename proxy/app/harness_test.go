@@ -90,7 +90,7 @@ func endpoint(w *world, name string, further m) string {
 		"ports":        []json.Number{json.Number(w.target.port), "443"},
 		"credentials":  []string{"cred_main", "cred_other", "cred_nested", "cred_crlf", "cred_short", "cred_dots", "cred_narrow"},
 		"caBundle":     w.authority.pem,
-		"timeouts":     m{"connect": "5s", "headers": "10s", "idle": "10s"},
+		"timeouts":     m{"connect": "1m", "headers": "2m", "idle": "2m"}, // a test of a time-out sets its own
 	}
 	for k, v := range further {
 		if v == nil {

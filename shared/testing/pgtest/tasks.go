@@ -92,7 +92,8 @@ func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan []byte, err 
 		if err != nil {
 			return err
 		}
-		defer func() { _, _ = tx.Exec(ctx, `DEALLOCATE checked`) }()
+		// By pgx, which otherwise keeps the name and does not prepare an equal next statement.
+		defer func() { _ = conn.Deallocate(ctx, "checked") }()
 		if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`); err != nil {
 			return err
 		}
