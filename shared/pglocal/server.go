@@ -30,7 +30,7 @@ const (
 	socketName = ".s.PGSQL.65535" // the longest possible name
 
 	startTimeout = 60 * time.Second // recovery after a crash is part of a start
-	fastTimeout  = 15 * time.Second
+	fastTimeout  = time.Minute
 	killTimeout  = 10 * time.Second
 )
 
@@ -220,7 +220,7 @@ func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) erro
 	return do(conn)
 }
 
-// Stop shuts the server down. It closes the connections and writes everything to disk (a fast shutdown). After 15 s, or
+// Stop shuts the server down. It closes the connections and writes everything to disk (a fast shutdown). After a minute, or
 // when ctx is done, it forces the end. Afterwards other processes can use the folder. Stop does nothing if the server
 // is stopped.
 func (s *Server) Stop(ctx context.Context) error {

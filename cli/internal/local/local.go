@@ -121,8 +121,8 @@ type run struct {
 	failed chan error // from a part that ended by itself
 }
 
-// stopTimeout bounds the shutdown of a run.
-const stopTimeout = 30 * time.Second
+// stopTimeout bounds the shutdown of a run. Postgres needs most of it: it writes everything to disk.
+const stopTimeout = 90 * time.Second
 
 // fail ends the run because a part of it failed. The first error counts.
 func (r *run) fail(err error) {

@@ -112,7 +112,7 @@ func TestPostgresHangs(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(begin))
 	}
-	if slowest > time.Second {
+	if slowest > 15*time.Second { // half of what a statement may take
 		t.Errorf("a warm region took %v", slowest)
 	}
 }
