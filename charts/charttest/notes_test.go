@@ -70,7 +70,7 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 	}{
 		{"no namespace", "", nil, []string{"kubectl create namespace lectern\n", "create secret generic lectern-redis", "with your own values"}, nil},
 		{"a Secret", "", append(slices.Clone(secrets), namespace), []string{"are missing in the namespace lectern"},
-			map[string]map[string]bool{"lectern-keys": {"EDGE_KEYS": true, "INGEST_API_KEYS": true}}},
+			map[string]map[string]bool{"lectern-keys": {"EDGE_KEYS": true, "INGEST_API_KEYS": true, "ADMIN_API_KEYS": true, "INTERNAL_API_KEYS": true}}},
 		{"a key", "retention: {enabled: true}\n", append(slices.Clone(secrets), namespace, keys), []string{"patch secret lectern-keys"},
 			map[string]map[string]bool{"lectern-keys": {"RETENTION_ADMIN_API_KEY": true}}},
 		{"the destination of a copy, whose API key an APIKey makes later", copies, append(slices.Clone(secrets), namespace, keys), []string{"create secret generic lectern-sync-shop"},
@@ -127,7 +127,7 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 var (
 	makesSecret   = regexp.MustCompile(`create secret generic (\S+)`)
 	patchesSecret = regexp.MustCompile(`patch secret (\S+) --type=merge -p "(.*)"$`)
-	literal       = regexp.MustCompile(`--from-literal=(\S+)="\$\S.*"`)
+	literal       = regexp.MustCompile(`--from-literal=(\S+)="\S*\$\S.*"`)
 	patched       = regexp.MustCompile(`\\"([^"\\]+)\\": \\"\$\S`)
 )
 

@@ -1,5 +1,5 @@
-{{/* The keys that pods read from Secrets, as JSON, by Secret. "must" has the required keys, each with a shell word for its
-     value; "may" has the optional ones; "later" has the required ones that an APIKey object makes once the operator runs. They
+{{/* The keys that pods read from Secrets, as JSON, by Secret. "must" has the required keys, and "may" the optional ones, each
+     with a shell word for its value; "later" has the required ones that an APIKey object makes once the operator runs. They
      are read from the pods' specs. */}}
 {{- define "lectern.secretsRead" -}}
 {{- $v := .Values -}}
@@ -19,20 +19,21 @@
 {{- range concat ($pod.spec.initContainers | default list) $pod.spec.containers -}}
 {{- range $env := .env -}}
 {{- with dig "valueFrom" "secretKeyRef" "" . -}}
-{{- $secret := index $read .name | default (dict "must" dict "may" list) -}}
+{{- $secret := index $read .name | default (dict "must" dict "may" dict) -}}
 {{- $word := regexReplaceAll "[^A-Z0-9]+" (upper (ternary (printf "%s-%s" $pod.name .key) .key (or (eq .name $pod.database) (hasPrefix "sync-" $pod.name)))) "_" | printf "$%s" -}}
-{{- if eq .name $keys }}{{ $word = "$(openssl rand -hex 32)" }}{{ end -}}
+{{- if eq .name $keys }}{{ $word = ternary "ops=$(openssl rand -hex 32)" "$(openssl rand -hex 32)" (eq .key "ADMIN_API_KEYS") }}{{ end -}}
 {{- if eq $env.name "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ $_ := set $secret "later" (list .key) }}{{ end -}}
-{{- if .optional }}{{ $_ := set $secret "may" (append $secret.may .key | uniq) }}{{ else }}{{ $_ := set $secret.must .key $word }}{{ end -}}
+{{- if .optional }}{{ $_ := set $secret.may .key $word }}{{ else }}{{ $_ := set $secret.must .key $word }}{{ end -}}
 {{- $_ := set $read .name $secret -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $v.retention.enabled -}}
-{{- $secret := index $read $keys | default (dict "must" dict "may" list) -}}
+{{- $secret := index $read $keys | default (dict "must" dict "may" dict) -}}
+{{- $_ := set $secret.must "ADMIN_API_KEYS" "ops=$(openssl rand -hex 32),retention=$RETENTION_KEY" -}}
 {{- $_ := set $secret.must "RETENTION_ADMIN_API_KEY" "$RETENTION_KEY" -}}
-{{- $_ := set $secret "note" "$RETENTION_KEY is one of ADMIN_API_KEYS, without its name" -}}
+{{- $_ := set $secret "note" "Begin with RETENTION_KEY=$(openssl rand -hex 32). ADMIN_API_KEYS must have it, too" -}}
 {{- $_ := set $read $keys $secret -}}
 {{- end -}}
 {{- toJson $read -}}
@@ -62,6 +63,7 @@
 {{- if include "lectern.hasCluster" $root -}}
 {{- $made := include "lectern.secretsMade" $root | fromJsonArray -}}
 {{- $auth := include "lectern.secret.auth" $root -}}
+{{- $keys := include "lectern.secret.keys" $root -}}
 {{- range $name, $secret := include "lectern.secretsRead" $root | fromJson -}}
 {{- if not (has $name $made) -}}
 {{- $found := include "lectern.lookup (set lookups=false to ask nothing)" (list $root "v1" "Secret" $namespace $name) | fromJson -}}
@@ -71,6 +73,8 @@
 {{- if not $later }}{{ range $secret.later }}{{ $_ := unset $must . }}{{ end }}{{ end -}}
 {{- $missing := list -}}
 {{- range $key, $word := $must }}{{ if not (hasKey $data $key) }}{{ $missing = append $missing $key }}{{ end }}{{ end -}}
+{{- $may := list }}
+{{- range $key, $_ := $secret.may }}{{ if not (hasKey $must $key) }}{{ $may = append $may $key }}{{ end }}{{ end }}
 {{- if $missing }}
 {{ with $secret.note }}
      # {{ . }}:
@@ -83,11 +87,11 @@
 {{- range $missing }} \
        --from-literal={{ . }}="{{ index $must . }}"
 {{- end }}
-{{- $may := list }}
-{{- range $secret.may }}{{ if not (has . $missing) }}{{ $may = append $may . }}{{ end }}{{ end }}
-{{- with $may }}
+{{- if eq $name $keys }}{{ range $may }} \
+       --from-literal={{ . }}="{{ index $secret.may . }}"
+{{- end }}{{ else }}{{ with $may }}
      # also, if wanted: {{ join ", " . }}
-{{- end }}
+{{- end }}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
