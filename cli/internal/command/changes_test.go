@@ -150,6 +150,9 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	}
 	want := copyOf(t, []byte(must(t, environ, "", "changes")))
 	eventually.True(t, "the follower has all", func() bool { return reflect.DeepEqual(want, copyOf(t, contents())) })
+	if bytes.Contains(contents(), []byte("\n\n")) {
+		t.Error("the follower wrote an empty line")
+	}
 	exported := map[string]string{}
 	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
 		exported[read[struct {

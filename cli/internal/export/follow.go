@@ -135,8 +135,39 @@ func (f *follower) endLine() error {
 	if err != nil || size == 0 || size == f.at.Size {
 		return err
 	}
+	if last, err := lastByte(f.file, size); err == nil && last == '\n' {
+		return nil
+	}
+	// The output has no end of a line, or the follower may not read it. An empty line harms less than two changes in one line.
 	_, err = f.Stream.Write([]byte("\n"))
 	return err
+}
+
+// lastByte returns the last byte of a file of this size. A shell opens an output only for writing, so lastByte opens the
+// file again by its name, which is /dev/stdout for the standard output.
+func lastByte(file *os.File, size int64) (byte, error) {
+	var last [1]byte
+	if _, err := file.ReadAt(last[:], size-1); err == nil {
+		return last[0], nil
+	}
+	again, err := os.Open(file.Name())
+	if err != nil {
+		return 0, err
+	}
+	defer again.Close()
+	is, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	found, err := again.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !os.SameFile(is, found) {
+		return 0, fmt.Errorf("%s is another file now", file.Name())
+	}
+	_, err = again.ReadAt(last[:], size-1)
+	return last[0], err
 }
 
 func (f *follower) size() (int64, error) {

@@ -82,3 +82,37 @@ func TestFollowWritesWholePages(t *testing.T) {
 		t.Errorf("%q after %d calls, %+v, %v", out.String(), calls, done, err)
 	}
 }
+
+// TestFollowWritesNoEmptyLine starts a follower over the output of one that was killed before it stored its cursor. The
+// follower ends the last line if that line has no end, and writes no empty line otherwise.
+func TestFollowWritesNoEmptyLine(t *testing.T) {
+	for _, tt := range []struct {
+		name, left, want string
+		flags            int
+	}{
+		{"nothing", "", "1\n2\n", os.O_WRONLY},
+		{"a whole page", "1\n", "1\n1\n2\n", os.O_WRONLY},
+		{"a whole page in a readable file", "1\n", "1\n1\n2\n", os.O_RDWR},
+		{"a part of a line", "1\n{", "1\n{\n1\n2\n", os.O_WRONLY},
+		{"a part of a line in a readable file", "1\n{", "1\n{\n1\n2\n", os.O_RDWR},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out")
+			if err := os.WriteFile(path, []byte(tt.left), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := os.OpenFile(path, tt.flags|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			o := FollowOptions{Fetch: feedPages("1\n2\n"), Stream: out, CursorFile: filepath.Join(t.TempDir(), "cursor")}
+			if _, err := Follow(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if got := contentOf(t, path); got != tt.want {
+				t.Errorf("the output is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
