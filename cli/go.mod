@@ -17,6 +17,7 @@ require (
 	github.com/lectern-dev/lectern/proxy v0.0.0
 	github.com/lectern-dev/lectern/services v0.0.0
 	github.com/lectern-dev/lectern/shared v0.0.0
+	github.com/mattn/go-runewidth v0.0.28
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c
@@ -66,7 +67,6 @@ require (
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
 	github.com/lectern-dev/lectern/proxy/resource v0.0.0 // indirect
-	github.com/mattn/go-runewidth v0.0.28 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect

@@ -7,10 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/tidwall/gjson"
 )
 
@@ -92,7 +91,7 @@ func records(body []byte) []gjson.Result {
 	return gjson.ParseBytes(body).Array()
 }
 
-// widestCell is the number of characters of a cell on a terminal.
+// widestCell bounds a column of a table on a terminal, in the terminal's cells.
 const widestCell = 40
 
 // writeTable writes a list as a table with a column for each field of its first record. It writes one record as a table of
@@ -143,33 +142,38 @@ func upper(names []string) func(func(string) bool) {
 	}
 }
 
-// tabulate writes rows in columns. It cuts cells and lines to so many characters; 0 is any number.
+// tabulate writes rows in columns. It cuts cells and lines to so many cells of a terminal; 0 is any number. East Asian wide
+// characters take two cells, and combining marks take none.
 func tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
-	var text bytes.Buffer
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	const gap = "  "
+	var widths []int // of the columns
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = shortened(cell, cellWidth)
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(out, shortened(strings.TrimRight(line, " \n"), lineWidth)); err != nil {
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(runewidth.FillRight(cell, widths[i]) + gap)
+		}
+		if _, err := fmt.Fprintln(out, shortened(strings.TrimRight(line.String(), " "), lineWidth)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shortened returns text in at most width characters; 0 is any number.
+// shortened returns text in at most so many cells of a terminal; 0 is any number. It does not part a character from its marks.
 func shortened(text string, width int) string {
-	if width == 0 || utf8.RuneCountInString(text) <= width {
+	if width == 0 {
 		return text
 	}
-	return string([]rune(text)[:width-1]) + "…"
+	return runewidth.Truncate(text, width, "…")
 }
 
 // cell returns a value on one line. A record can hold any text, so nothing in it controls the terminal.

@@ -27,6 +27,12 @@ func TestOutput(t *testing.T) {
 			"a        1.50  {\"x\": [1]}                                -\n" +
 			"b [31m   2     " + long[:39] + "…  -\n"},
 		{"a list on a narrow terminal", "", 20, list, "ID       N     DATA…\na        1.50  {\"x\"…\nb [31m   2     0123…\n"},
+		{"wide characters and combining marks", "", 80, `[{"name":"張三","id":1},{"name":"Zoe\u0308","id":2},{"name":"` + strings.Repeat("語", 30) + `","id":3}]`, "" +
+			"NAME                                     ID\n" +
+			"張三                                     1\n" +
+			"Zoe\u0308                                      2\n" +
+			strings.Repeat("語", 19) + "…  3\n"},
+		{"wide characters on a narrow terminal", "", 8, `[{"name":"張三李四","id":1}]`, "NAME   …\n張三李…\n"},
 		{"a table into a pipe", "table", 0, `[{"a":"` + long + `"}]`, "A\n" + long + "\n"},
 		{"a record into a pipe", "", 0, "{\"a\":1,\n \"b\":null}", `{"a":1,"b":null}` + "\n"},
 		{"a record on a terminal", "", 80, `{"id":"a","b":null}`, "id  a\nb   -\n"},
