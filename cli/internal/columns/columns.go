@@ -51,13 +51,25 @@ type Column struct {
 	Type Type   `json:"type"`
 }
 
-// Misfit is the message that values do not fit the column. An empty embeddableID means any embeddable.
-func (c Column) Misfit(embeddableID string) string {
+// Misfit is a column that some values do not fit.
+type Misfit struct {
+	Column
+	Values int    // how many values that are not null
+	Entry  string // the id of the first entry that has such a value
+}
+
+// Note is the message about a misfit. An empty embeddableID means any embeddable.
+func (m Misfit) Note(embeddableID string) string {
 	of := ""
 	if embeddableID != "" {
 		of = fmt.Sprintf(" of embeddable %q", embeddableID)
 	}
-	return fmt.Sprintf("Values of the key %q%s do not fit its column of type %s: they are null there, and complete in entry_data.", c.Key, of, c.Type)
+	if m.Values == 1 {
+		return fmt.Sprintf("1 value of the key %q%s does not fit its column of type %s: the value of entry %q. It is null there, and complete in entry_data.",
+			m.Key, of, m.Type, m.Entry)
+	}
+	return fmt.Sprintf("%d values of the key %q%s do not fit its column of type %s, such as the value of entry %q. They are null there, and complete in entry_data.",
+		m.Values, m.Key, of, m.Type, m.Entry)
 }
 
 const (
@@ -86,12 +98,18 @@ type Set struct {
 	byKey   map[string]int
 	taken   map[string]bool // names in lower case, because DuckDB ignores case
 	full    bool            // a key got no column because of Most
-	misfits map[int]bool    // columns with a value that does not fit; true: [Set.Misfits] has not returned it
+	misfits map[int]*misfit // by column
+}
+
+type misfit struct {
+	values int
+	entry  string
+	said   bool // [Set.Misfits] has returned it
 }
 
 // NewSet returns a set with these columns. A closed set never adds a column.
 func NewSet(columns []Column, closed bool) *Set {
-	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}, misfits: map[int]bool{}}
+	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}, misfits: map[int]*misfit{}}
 	for _, name := range fixed {
 		s.taken[name] = true
 	}
@@ -108,9 +126,9 @@ func (s *Set) Columns() []Column { return s.columns }
 // Full reports whether a key has no column because the set has [Most].
 func (s *Set) Full() bool { return s.full }
 
-// Observe adds columns for the keys of data, the text of an entry_data. It reports whether there were new keys, and whether
+// Observe adds columns for the keys of data, the entry_data of an entry. It reports whether there were new keys, and whether
 // all values fit their columns. Data that is not a JSON object has no columns.
-func (s *Set) Observe(data string) (added, fits bool) {
+func (s *Set) Observe(entryID, data string) (added, fits bool) {
 	fits = true
 	if s.closed && len(s.columns) == 0 {
 		return false, fits
@@ -125,20 +143,21 @@ func (s *Set) Observe(data string) (added, fits bool) {
 		}
 		if !fit(v, s.columns[i].Type) {
 			fits = false
-			if _, known := s.misfits[i]; !known {
-				s.misfits[i] = true
+			if s.misfits[i] == nil {
+				s.misfits[i] = &misfit{entry: strings.Clone(entryID)}
 			}
+			s.misfits[i].values++
 		}
 	})
 	return added, fits
 }
 
-// Misfits returns the columns in which a value did not fit. It returns each column once.
-func (s *Set) Misfits() (list []Column) {
+// Misfits returns the columns in which a value did not fit, with the values so far. It returns each column once.
+func (s *Set) Misfits() (list []Misfit) {
 	for i, c := range s.columns {
-		if s.misfits[i] {
-			s.misfits[i] = false
-			list = append(list, c)
+		if m := s.misfits[i]; m != nil && !m.said {
+			m.said = true
+			list = append(list, Misfit{c, m.values, m.entry})
 		}
 	}
 	return list

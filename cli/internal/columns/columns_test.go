@@ -35,8 +35,8 @@ func TestTypesOfValues(t *testing.T) {
 		t.Run(tt.value, func(t *testing.T) {
 			s := columns.NewSet(nil, false)
 			data := `{"k": ` + tt.value + `}`
-			added, fits := s.Observe(data)
-			again, _ := s.Observe(data)
+			added, fits := s.Observe("e1", data)
+			again, _ := s.Observe("e1", data)
 			if !added || again || len(s.Columns()) != 1 || s.Columns()[0].Type != tt.want || fits != (tt.as != nil) {
 				t.Fatalf("%+v, want type %s; fits %v", s.Columns(), tt.want, fits)
 			}
@@ -52,7 +52,7 @@ func TestNamesOfColumns(t *testing.T) {
 	s := columns.NewSet(nil, false)
 	long := strings.Repeat("ü", 40)
 	for _, key := range []string{"email", "Email", "EMAIL", "Entry_ID", "seq", "", long, long + "!", "data_", "a b'\\\"c"} {
-		s.Observe(fmt.Sprintf(`{%q: 1}`, key))
+		s.Observe("e1", fmt.Sprintf(`{%q: 1}`, key))
 	}
 	var got []string
 	for _, c := range s.Columns() {
@@ -66,7 +66,7 @@ func TestNamesOfColumns(t *testing.T) {
 		t.Error(diff)
 	}
 	again := columns.NewSet(s.Columns(), false)
-	again.Observe(`{"eMail": 1}`)
+	again.Observe("e1", `{"eMail": 1}`)
 	if n := len(again.Columns()); again.Columns()[n-1].Name != "data_eMail_3" {
 		t.Errorf("%+v", again.Columns()[n-1])
 	}
@@ -106,27 +106,36 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	}
 	s := columns.NewSet(list, false)
 	for _, tt := range []struct {
-		data string
-		fits bool
-		want []any
+		id, data string
+		fits     bool
+		want     []any
 	}{
-		{`{"age": 1, "count": 12.0, "day": "1969-12-31"}`, true, []any{1.0, int64(12), columns.Day(-1)}},
-		{`{"age": 1.5, "count": -9223372036854775808, "day": "9999-12-31"}`, true, []any{1.5, int64(math.MinInt64), columns.Day(2932896)}},
-		{`{"age": null, "count": 1e3, "day": "0001-01-01"}`, true, []any{nil, int64(1000), columns.Day(-719162)}},
-		{`{"age": "n/a", "count": 9223372036854775808, "day": "2026-02-29"}`, false, []any{nil, nil, nil}},
-		{`{"age": {}, "count": 1.5, "day": "0000-01-01"}`, false, []any{nil, nil, nil}},
-		{`{"age": true, "count": "1", "day": 20260101}`, false, []any{nil, nil, nil}},
+		{"e1", `{"age": 1, "count": 12.0, "day": "1969-12-31"}`, true, []any{1.0, int64(12), columns.Day(-1)}},
+		{"e2", `{"age": 1.5, "count": -9223372036854775808, "day": "9999-12-31"}`, true, []any{1.5, int64(math.MinInt64), columns.Day(2932896)}},
+		{"e3", `{"age": null, "count": 1e3, "day": "0001-01-01"}`, true, []any{nil, int64(1000), columns.Day(-719162)}},
+		{"e4", `{"age": "n/a", "count": 9223372036854775808, "day": "2026-02-29"}`, false, []any{nil, nil, nil}},
+		{"e5", `{"age": {}, "count": 1.5, "day": "0000-01-01"}`, false, []any{nil, nil, nil}},
+		{"e6", `{"age": true, "count": "1", "day": 20260101}`, false, []any{nil, nil, nil}},
 	} {
 		values := make([]any, len(list))
-		_, fits := s.Observe(tt.data)
+		_, fits := s.Observe(tt.id, tt.data)
 		if s.Values(tt.data, values); fits != tt.fits || !cmp.Equal(values, tt.want) {
 			t.Errorf("%s: %v, %v", tt.data, fits, values)
 		}
 	}
-	if said := s.Misfits(); !cmp.Equal(said, list) || !cmp.Equal(s.Columns(), list) || len(s.Misfits()) > 0 {
+	want := []columns.Misfit{{list[0], 3, "e4"}, {list[1], 3, "e4"}, {list[2], 3, "e4"}}
+	if said := s.Misfits(); !cmp.Equal(said, want) || !cmp.Equal(s.Columns(), list) || len(s.Misfits()) > 0 {
 		t.Errorf("%+v do not fit; the columns are %+v", said, s.Columns())
 	}
-	s.Observe(`{"age": "n/a"}`)
+	for m, note := range map[columns.Misfit]string{
+		want[0]:            `3 values of the key "age" of embeddable "m" do not fit its column of type double, such as the value of entry "e4". They are null there, and complete in entry_data.`,
+		{list[0], 1, "e4"}: `1 value of the key "age" of embeddable "m" does not fit its column of type double: the value of entry "e4". It is null there, and complete in entry_data.`,
+	} {
+		if got := m.Note("m"); got != note {
+			t.Errorf("the note is %s", got)
+		}
+	}
+	s.Observe("e1", `{"age": "n/a"}`)
 	if again := s.Misfits(); len(again) > 0 {
 		t.Errorf("again %+v", again)
 	}

@@ -224,8 +224,8 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 		if o.Columns.Full() {
 			c.note(s, tooManyKeys, columns.Most)
 		}
-		for _, column := range o.Columns.Misfits() {
-			c.note(s, "%s", column.Misfit(""))
+		for _, m := range o.Columns.Misfits() {
+			c.note(s, "%s", m.Note(""))
 		}
 	}
 	if f.Out != "" {

@@ -103,9 +103,10 @@ func (o *Options) eventsToParquet(ctx context.Context, records io.ReadSeeker, to
 // observe adapts the columns to all records, and rewinds to the first one. Here a type is that of all values of a key.
 func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
 	err := eachRecord(ctx, records, nil, func(e *struct {
+		ID   string `json:"entry_id"`
 		Data string `json:"entry_data"`
 	}) error {
-		o.Columns.Observe(e.Data)
+		o.Columns.Observe(e.ID, e.Data)
 		return nil
 	})
 	if err != nil {

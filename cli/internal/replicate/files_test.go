@@ -504,7 +504,14 @@ func TestFilesHaveColumns(t *testing.T) {
 		of("B", "b1", `{"n":"seven","What's your name?":"Zoë"}`))
 	l.mustSync(t)
 	l.MustIngest(t, "entries", of("a/*.?", "a2", `{"n":"n/a","more":[1]}`), of("B", "b2", `{"n":"eight"}`))
-	l.mustSync(t)
+	var notes []string
+	d := files.Folder(l.path, files.Options{Source: l.is(), Columns: columns.Choice{All: true}, Note: func(text string) { notes = append(notes, text) }})
+	if _, err := l.sync(t.Context(), smallFiles{d}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `1 value of the key "n" of embeddable "a/*.?" does not fit its column of type double: the value of entry "a2". `; len(notes) != 1 || !strings.HasPrefix(notes[0], want) {
+		t.Errorf("notes: %q", notes)
+	}
 	m := l.manifest(t)
 	want := []embeddable{
 		{EmbeddableID: "a/*.?", Columns: []columns.Column{

@@ -6,6 +6,7 @@ package files
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -89,7 +90,12 @@ const writers = 4
 
 // Apply writes the files of a batch, and then the manifest that names them. A new copy gets an empty file of each kind, so
 // that its readers find columns.
-func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
+func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) (err error) {
+	defer func() {
+		if err == nil && b.Current { // the counts are those of all changes until now
+			d.noteMisfits()
+		}
+	}()
 	rows := rowsOf(b.Changes)
 	if d.manifest.Began == 0 {
 		d.manifest.Began = b.Known
@@ -147,15 +153,21 @@ func (d *Destination) observe(m *manifest, rows *batch) (list []*embeddable) {
 	for _, id := range rows.embeddables {
 		e, set := &m.Entries[at[id]], d.sets[id]
 		for _, r := range rows.entries[id] {
-			set.Observe(r.EntryData)
+			set.Observe(r.EntryID, r.EntryData)
 		}
 		e.Columns = set.Columns()
-		for _, c := range set.Misfits() {
-			d.Note(c.Misfit(id))
-		}
 		list = append(list, e)
 	}
 	return list
+}
+
+// noteMisfits notes which values do not fit their columns.
+func (d *Destination) noteMisfits() {
+	for _, id := range slices.Sorted(maps.Keys(d.sets)) {
+		for _, m := range d.sets[id].Misfits() {
+			d.Note(m.Note(id))
+		}
+	}
 }
 
 // Full reports whether a key that this run met has no column, because its embeddable has [columns.Most].

@@ -305,6 +305,9 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	d.at, d.loadTo = b.Position, loadTo
 	d.asText += refused
 	d.showViews(ctx)
+	if b.Current { // the counts are those of all changes until now
+		d.noteMisfits()
+	}
 	return nil
 }
 

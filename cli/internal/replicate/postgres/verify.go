@@ -136,7 +136,7 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]replicat
 			set = s.Options.Columns.Set()
 			s.views[c.Entry.EmbeddableID] = set
 		}
-		added, fit := set.Observe(c.Entry.Data)
+		added, fit := set.Observe(c.Entry.EntryID, c.Entry.Data)
 		row, err := s.entryRow(&c, fit)
 		if err != nil {
 			return nil, err

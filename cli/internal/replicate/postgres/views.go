@@ -94,7 +94,7 @@ func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []clien
 			}
 		}
 		was, added := len(set.Columns()), false
-		if added, fits[i] = set.Observe(c.Entry.Data); added {
+		if added, fits[i] = set.Observe(c.Entry.EntryID, c.Entry.Data); added {
 			if _, ok := before[id]; !ok {
 				before[id] = was
 			}
@@ -130,13 +130,19 @@ const (
 	viewPause = time.Minute
 )
 
+// noteMisfits notes which values do not fit their columns.
+func (d *Destination) noteMisfits() {
+	for _, id := range slices.Sorted(maps.Keys(d.views)) {
+		for _, m := range d.views[id].Misfits() {
+			d.Note(m.Note(id))
+		}
+	}
+}
+
 // showViews makes the views that are missing or lack columns. The data is committed before, so a failure only delays a
-// view: it is tried again later. It also notes which values do not fit their columns.
+// view: it is tried again later.
 func (d *Destination) showViews(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(d.views)) {
-		for _, c := range d.views[id].Misfits() {
-			d.Note(c.Misfit(id))
-		}
 		next, stale := d.stale[id]
 		if !stale || time.Now().Before(next) {
 			continue
