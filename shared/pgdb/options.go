@@ -32,6 +32,9 @@ type Options struct {
 	// statement after 30 s.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
+	// OwnTimeout is when the service ends a statement if StatementTimeout is 0. Tests set it; 0: 30 seconds.
+	OwnTimeout time.Duration `env:"-"`
+
 	// ConnectTimeout is how long it may take to open a connection, including name look-up and TLS. Tests set it; 0: the
 	// URL's connect_timeout, or 3 seconds, in which a server that is up answers.
 	ConnectTimeout time.Duration `env:"-"`
@@ -89,6 +92,7 @@ func (o Options) withDefaults() Options {
 		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
 	}
 	o.AcquireTimeout = cmp.Or(o.AcquireTimeout, time.Second)
+	o.OwnTimeout = cmp.Or(o.OwnTimeout, ownTimeout)
 	o.Name = cmp.Or(o.Name, "lectern")
 	return o
 }

@@ -32,7 +32,7 @@ func (noConnection) Timeout() bool { return true }
 // grace is how long after the server's own time-out the client abandons a statement.
 const grace = time.Second
 
-// ownTimeout is when the service ends a statement if Options.StatementTimeout is 0.
+// ownTimeout is the default of Options.OwnTimeout.
 const ownTimeout = 30 * time.Second
 
 // Querier runs statements and reads their rows: a [Pool], or a set of standbys, which accepts only reading
@@ -148,7 +148,7 @@ func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 	l := &lease{Conn: conn, pool: p}
 	limit := p.options.StatementTimeout + grace
 	if p.options.StatementTimeout == 0 {
-		limit = ownTimeout
+		limit = p.options.OwnTimeout
 	}
 	l.ctx, l.cancel = context.WithTimeout(ctx, limit)
 	return l, nil

@@ -167,6 +167,45 @@ func TestStatementTimeout(t *testing.T) {
 	}
 }
 
+// TestOwnTimeout checks that without STATEMENT_TIMEOUT the service ends a statement, and that its connection sets no limit of
+// its own, which a pooler may refuse.
+func TestOwnTimeout(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	admin := pgtest.Server(t).AdminURL()
+	var limit string
+	usual := open(t, db.IngestURL, pgdb.Options{})
+	if err := usual.QueryRow(t.Context(), []any{&limit}, `SELECT setting FROM pg_settings WHERE name = 'statement_timeout' AND source <> 'client'`); err != nil {
+		t.Errorf("the connection sets statement_timeout: %v", err)
+	}
+	err := usual.InTx(t.Context(), func(ctx context.Context, _ pgx.Tx) error {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > 30*time.Second || time.Until(end) < 20*time.Second {
+			t.Errorf("a transaction ends at %v, in %v; want 30 s", end, time.Until(end))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	p := open(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, OwnTimeout: 500 * time.Millisecond})
+	const long = `SELECT pg_sleep(600)`
+	for name, run := range map[string]func() error{
+		"a query":     func() error { return p.Query(t.Context(), drain, long) },
+		"a statement": func() error { _, err := p.Exec(t.Context(), long); return err },
+		"a transaction": func() error {
+			return p.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long); return err })
+		},
+	} {
+		var pid int
+		eventually.Succeeds(t, "a connection", func() error { return p.QueryRow(t.Context(), []any{&pid}, `SELECT pg_backend_pid()`) })
+		if err := run(); !isUnavailable(err) {
+			t.Errorf("%s: %v, want unavailable", name, err)
+		}
+		activity(t, admin, `NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active')`, pid)
+	}
+	eventually.Succeeds(t, "the next caller gets a connection", func() error { return p.Ping(t.Context()) })
+}
+
 func TestAHungServerIsGivenUp(t *testing.T) {
 	server := pgtest.Private(t, nil)
 	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: 100 * time.Millisecond, AcquireTimeout: 100 * time.Millisecond})
