@@ -181,6 +181,35 @@ func TestSafeForSpreadsheets(t *testing.T) {
 	}
 }
 
+// TestSafeCells writes the cells of testdata/safe.json. The console's test TestLongSafeSpreadsheet has the same table, so that
+// both files for spreadsheets have the same form.
+func TestSafeCells(t *testing.T) {
+	var cases []struct {
+		Name, Cell string
+		Value      json.RawMessage
+	}
+	if err := json.Unmarshal(read(t, filepath.Join("testdata", "safe.json")), &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range cases {
+		text := string(tt.Value)
+		if text == "null" {
+			text = ""
+		} else if text[0] == '"' {
+			if err := json.Unmarshal(tt.Value, &text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out bytes.Buffer
+		if err := newCSVWriter(&out, true).write("first", text); err != nil {
+			t.Fatal(err)
+		}
+		if want := "first," + tt.Cell + "\r\n"; out.String() != want {
+			t.Errorf("%s: %q, want %q", tt.Name, &out, want)
+		}
+	}
+}
+
 // formulas counts the cells that a spreadsheet would run.
 func formulas(t *testing.T, file []byte, separator rune) (n int) {
 	t.Helper()

@@ -61,11 +61,12 @@ var (
 	// formula matches the first character of a formula at the start of a cell. A spreadsheet that separates cells by
 	// semicolons or tabs ignores quotes within a cell. So for it a cell also starts after each of these, and after a line
 	// break.
-	formula = regexp.MustCompile(`((?:^|[;\t\r\n])[\s\p{Z}\x{feff}"]*)([=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])`)
+	formula = regexp.MustCompile(`((?:^|[;\t\r\n])[\s\v\p{Z}\x{feff}"]*)([=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])`)
 )
 
 // safeCell puts an apostrophe before each text that a spreadsheet would take for a formula, as OWASP advises against CSV
-// injection. These begin with =, +, -, @ or their wide forms, also after spaces and quotes. It leaves numbers unchanged, except those that would lose digits.
+// injection. These begin with =, +, -, @ or their wide forms, also after spaces and quotes. It leaves numbers unchanged,
+// except those that would lose digits. safeText of services/console/web does the same: testdata/safe.json has cases for both.
 func safeCell(cell string) string {
 	if lossy.MatchString(cell) {
 		return "'" + cell

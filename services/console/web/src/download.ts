@@ -86,7 +86,7 @@ export async function csv(entries: Entries, options: { safe: boolean; signal: Ab
       const row = fields.map((field) => write(entry[field]));
       for (const name of known) {
         const json = answers.get(name);
-        row.push(json === undefined ? "" : isNumber(json) ? json : write(text(json)));
+        row.push(json === undefined ? "" : write(text(json)));
       }
       if (whole) row.push(answers.size > 0 && [...answers.keys()].every((name) => most.has(name)) ? "" : write(entry.entry_data));
       rows.push(row.join(",") + "\r\n");
@@ -110,14 +110,23 @@ function titles(names: readonly string[]): string[] {
   });
 }
 
-const quoted = (value: string): string => (/[",;\r\n\t]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+/** quoted writes a cell as encoding/csv of Go does, which the command line uses. */
+const quoted = (value: string): string => (/^\\\.$|[",\r\n]|^\p{White_Space}/u.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
-const isNumber = (json: string): boolean => /^[-\d]/.test(json);
+/** lossy matches digits of which a spreadsheet would drop some: leading zeros, and those after the fifteenth. */
+const lossy = /^-?(0[0-9]|([0-9]\.?){16})[0-9.]*$/;
+
+const number = /^-?[0-9.]+([eE][+-]?[0-9]+)?$/;
 
 /**
  * safeText puts an apostrophe before each text that a spreadsheet would take for a formula, as OWASP advises against CSV
  * injection. These begin with =, +, -, @ or their wide forms, also after spaces and quotes. A spreadsheet that separates
  * cells by semicolons or tabs ignores quotes within a cell, so a cell also starts after each of these and after a line break.
+ * It leaves numbers unchanged, except those that would lose digits. safeCell of cli/internal/export does the same: the table
+ * testdata/safe.json there has cases for both.
  */
-export const safeText = (value: string): string =>
-  value.replace(/(?:^|[;\t\r\n])[\s"]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$&'").replace(/^(?=[\t\r\n])/, "'");
+export function safeText(value: string): string {
+  if (lossy.test(value)) return `'${value}`;
+  if (number.test(value)) return value;
+  return value.replace(/(?:^|[;\t\r\n])[\s"]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$&'").replace(/^(?=[\t\r\n])/, "'");
+}

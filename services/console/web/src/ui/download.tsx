@@ -87,7 +87,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
               <span>
                 Safe for spreadsheets{" "}
                 <span class="muted small">
-                  Puts an apostrophe before texts that Excel and others would run as a formula, such as =1+1 or -3, and marks the file as UTF-8. Turn it off for programs that need the exact texts.
+                  Puts an apostrophe before texts that Excel and others would run as a formula, such as =1+1, and before digits that they would drop, such as 007. Marks the file as UTF-8. Excel cuts cells of more than 32,767 characters. Turn it off for programs that need the exact texts.
                 </span>
               </span>
             </label>
