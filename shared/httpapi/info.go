@@ -21,6 +21,9 @@ type Info struct {
 	// BaseURL returns the scheme and host under which the client reaches the API, without a path. Links begin with
 	// it. Never nil.
 	BaseURL func() string
+	// RequestURL returns the scheme and host that the client used, also if PUBLIC_URL is set. It is empty if the client named
+	// no host that is valid in a URL. Never nil.
+	RequestURL func() string
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
 	// ClientKnown reports that ClientAddress is one client's. Otherwise it may be that of a proxy for all clients.
@@ -71,6 +74,9 @@ func complete(info *Info) *Info {
 	}
 	if info.BaseURL == nil {
 		info.BaseURL = func() string { return "" }
+	}
+	if info.RequestURL == nil {
+		info.RequestURL = func() string { return "" }
 	}
 	if info.Admit == nil {
 		info.Admit = func(string) error { return nil }

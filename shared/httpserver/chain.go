@@ -184,7 +184,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.corsOnErrors != nil {
 		x.info.Refusing = c.refusing
 	}
-	x.info.BaseURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.admit, x.leave, x.hold
+	x.info.BaseURL, x.info.RequestURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.requestURL, x.admit, x.leave, x.hold
 	var refused error
 	x.fromEdge, refused = c.origin.takeEdgeKey(r)
 	x.info.ClientAddress, x.info.ClientKnown = c.origin.client(r, x.fromEdge)

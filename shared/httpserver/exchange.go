@@ -182,6 +182,9 @@ func (x *exchange) baseURL() string {
 	return x.chain.origin.baseURL(x.request, x.fromEdge)
 }
 
+// requestURL is the request's Info.RequestURL.
+func (x *exchange) requestURL() string { return x.chain.origin.requestURL(x.request, x.fromEdge) }
+
 // requestLog adds the request's id to each line.
 type requestLog struct {
 	slog.Handler

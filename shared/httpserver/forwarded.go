@@ -75,13 +75,18 @@ func hopsOf(h http.Header) iter.Seq[netip.Addr] {
 	}
 }
 
-// baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
-// named no host that is valid in a URL. A forwarded https is believed from anyone, as it can only raise the scheme. With a
-// link of http, a client would send its key in clear text.
+// baseURL returns PUBLIC_URL. If that is not set, it returns the scheme and host that the client used.
 func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL
 	}
+	return o.requestURL(r, fromEdge)
+}
+
+// requestURL returns the scheme and host that the client used. It is empty when the client named no host that is valid in
+// a URL. A forwarded https is believed from anyone, as it can only raise the scheme. With a link of http, a client would
+// send its key in clear text.
+func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	scheme, host := "http", r.Host
 	proto, forwarded := forwardedFrom(r.Header)
 	if r.TLS != nil || proto == "https" {
@@ -95,7 +100,7 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 		if sane(forwarded) {
 			host = forwarded
 		}
-	case proto == "https":
+	case proto == "https" && o.publicURL == "":
 		o.unnamed(r)
 	}
 	if !sane(host) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/internal/target"
+	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 // links changes the headers by which a target leads clients on: Location, Content-Location and Link. In the base-URL form,
@@ -17,6 +18,16 @@ type links struct {
 	prefix string        // of the base-URL form, up to the scheme of the target; "" in the other form
 	base   func() string // the scheme and host under which the client reaches the proxy
 	keyed  bool          // the request bore a key
+}
+
+// base returns what a new link begins with: PUBLIC_URL or, on a host of the proxy's own, the scheme and host that the client
+// used. PUBLIC_URL is then the URL of another host, and on a redirect to that, browsers send neither the page's origin nor
+// Authorization.
+func (in incoming) base(info *httpapi.Info) func() string {
+	if strings.HasPrefix(in.prefix, "/proxy/") {
+		return info.BaseURL
+	}
+	return info.RequestURL
 }
 
 // renamed are the headers of links that lead away from the proxy, by the header that the target sent.

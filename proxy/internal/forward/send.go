@@ -54,7 +54,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	}
 	answer := &answer{
 		search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: in.origin, idle: idle, total: total, span: span, record: rec,
-		links: links{in.target, in.prefix, httpapi.InfoFrom(r.Context()).BaseURL, len(r.Header[KeyHeader]) > 0},
+		links: links{in.target, in.prefix, in.base(httpapi.InfoFrom(r.Context())), len(r.Header[KeyHeader]) > 0},
 		endRequest: func() {
 			// The transport's Close waits for its read of the caller's body.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // a closed connection needs none
