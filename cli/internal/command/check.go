@@ -122,6 +122,10 @@ func firstOf(operation string) (variable, field string) {
 	return "", ""
 }
 
+// longestAnswer is the longest answer that the command reads into memory, in bytes. It is far above a page of any list. A
+// compressed answer may be a thousand times as long as what was sent.
+const longestAnswer = 64 << 20
+
 // call calls one operation and returns the status of its answer, with an error if it is not the expected one.
 func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, error) {
 	path, known := k.path(r)
@@ -153,9 +157,12 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 		return 0, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer+1))
 	if err != nil {
 		return resp.StatusCode, fmt.Errorf("read the answer: %w", err)
+	}
+	if len(answer) > longestAnswer {
+		return resp.StatusCode, fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
 	}
 	k.remember(r, resp.StatusCode, answer)
 	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, key != "", known)

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"compress/gzip"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -99,5 +101,30 @@ func TestCheckRefuses(t *testing.T) {
 	}
 	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != exitUsage {
 		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, exitUsage, r.err)
+	}
+}
+
+// TestCheckBoundsAnswers checks that a small compressed answer does not become any amount of memory.
+func TestCheckBoundsAnswers(t *testing.T) {
+	t.Parallel()
+	var member bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&member, gzip.BestSpeed)
+	_, _ = z.Write(make([]byte, 1<<20))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/projects/pr_1" {
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		for range longestAnswer>>20 + 1 { // a gzip file may have several members
+			_, _ = w.Write(member.Bytes())
+		}
+	}))
+	defer server.Close()
+	r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--timeout", "5m", "--service", "region="+server.URL)
+	if r.code != exitFailure || !strings.Contains(r.out, "longer than 64 MiB") {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
 }
