@@ -83,13 +83,14 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	return o.requestURL(r, fromEdge)
 }
 
-// requestURL returns the scheme and host that the client used. It is empty when the client named no host that is valid in
-// a URL. A forwarded https is believed from anyone, as it can only raise the scheme. With a link of http, a client would
-// send its key in clear text.
+// requestURL returns the scheme and host that the client used, or PUBLIC_URL if that has the same host. It is empty when the
+// client named no host that is valid in a URL. A forwarded https is believed from anyone, as it can only raise the scheme, and
+// so is that of PUBLIC_URL. With a link of http, a client would send its key in clear text.
 func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	scheme, host := "http", r.Host
 	proto, forwarded := forwardedFrom(r.Header)
-	if r.TLS != nil || proto == "https" {
+	publicScheme, public, _ := strings.Cut(o.publicURL, "://")
+	if r.TLS != nil || proto == "https" || publicScheme == "https" {
 		scheme = "https"
 	}
 	switch {
@@ -105,6 +106,9 @@ func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	}
 	if !sane(host) {
 		return ""
+	}
+	if public == host || strings.HasPrefix(public, host+"/") {
+		return o.publicURL
 	}
 	return scheme + "://" + host
 }
