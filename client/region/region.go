@@ -10,7 +10,8 @@
 //
 // It promises:
 //
-//   - While the region service answers, a new region of a project is served at the latest after twice [Options.Fresh].
+//   - While the region service answers, a new region of a project is served at the latest after twice [Options.Fresh] and the
+//     REGION_CACHE_TTL of the service.
 //   - Concurrent look-ups of the same project share one request.
 //   - While it cannot answer, a known project is served for [Options.Keep]. Once a request has failed, no
 //     look-up of it waits, and one request at a time asks whether the service is back.
