@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -58,7 +58,7 @@ func exposed(t *testing.T) map[string][]string {
 			}
 		}
 	}
-	backing := servicetest.NewBacking(t, pgmigrate.Schema{Name: "charttest", Migrations: fstest.MapFS{
+	backing := servicetest.NewBacking(t, migrate.Schema{Name: "charttest", Migrations: fstest.MapFS{
 		"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")},
 	}})
 	entries := startEntries(t, backing)

@@ -29,7 +29,7 @@ import (
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
@@ -159,8 +159,8 @@ func startAll(t *testing.T) []string {
 var migrating = map[string]string{"MIGRATE_ON_START": "true"}
 
 // blank returns the schema of a database without tables.
-func blank(name string) pgmigrate.Schema {
-	return pgmigrate.Schema{
+func blank(name string) migrate.Schema {
+	return migrate.Schema{
 		Name:       name + "_blank",
 		Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}},
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	entriesapp "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -83,7 +83,7 @@ func anotherKey(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey, before st
 func entries(t testing.TB, redis *redistest.Server, keys *authtest.Keys) *servicetest.Service {
 	t.Helper()
 	// The service brings its schema with it.
-	empty := pgmigrate.Schema{Name: "readings", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "readings", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: keys}
 	s := servicetest.Start(t, b, entriesapp.Run, func(c *entriesapp.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
 	s.MustIngest(t, "entries", map[string]any{

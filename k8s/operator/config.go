@@ -12,10 +12,10 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/telemetry"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config configures the operator.

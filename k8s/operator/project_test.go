@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/services/region/app"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -26,7 +26,7 @@ func startRegion(t testing.TB) (*servicetest.Service, *regionclient.Projects) {
 	t.Helper()
 	redis := redistest.Start(t)
 	// The service brings its schema with it.
-	empty := pgmigrate.Schema{Name: "blank", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "blank", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	backing := &servicetest.Backing{DB: pgtest.Server(t).Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	s := servicetest.Start(t, backing, app.Run, func(c *app.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
 	projects, err := regionclient.NewProjects(s.InternalURL, servicetest.IngestKey, regionclient.ProjectsOptions{})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -26,7 +26,7 @@ func TestRetentionOfTheService(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	// The service brings its schema with it.
-	empty := pgmigrate.Schema{Name: "blank", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "blank", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	backing := &servicetest.Backing{DB: pgtest.Server(t).Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	s := servicetest.Start(t, backing, app.Run, func(c *app.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
 	entry := func(project, id string, days int) map[string]any {

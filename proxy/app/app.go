@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )

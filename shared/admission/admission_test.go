@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // TestPool checks the bounds of a holder and of all, and what a holder without anything may take.

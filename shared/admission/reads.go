@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 )
 
 // ReadOptions bound the large reads of one process.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
-	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
 
 // Config says where keys are stored, how long a cached copy of a key is valid, and how often clients may send
@@ -69,19 +69,19 @@ func (c Config) Validate() error {
 		{"RATE_LIMIT", c.RateLimit},
 		{"ANON_RATE_LIMIT", c.AnonRateLimit},
 	} {
-		if n.value < 0 || n.value > ratelimit.Max {
-			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", ratelimit.Max)))
+		if n.value < 0 || n.value > rates.Max {
+			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", rates.Max)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // KeyRate returns the rate of a key that has no rate of its own.
-func (c Config) KeyRate() ratelimit.Rate {
-	return ratelimit.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
+func (c Config) KeyRate() rates.Rate {
+	return rates.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
 }
 
 // AnonymousRate returns the rate of a client address that sends no key.
-func (c Config) AnonymousRate() ratelimit.Rate {
-	return ratelimit.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
+func (c Config) AnonymousRate() rates.Rate {
+	return rates.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
 func TestConfigValidate(t *testing.T) {
@@ -49,10 +49,10 @@ func TestConfigValidate(t *testing.T) {
 				t.Errorf("%v: %s", err, diff)
 			}
 			if len(tt.want) == 0 {
-				if diff := cmp.Diff(ratelimit.Rate{PerSecond: 1000, Burst: 2000}, cfg.KeyRate()); diff != "" {
+				if diff := cmp.Diff(rates.Rate{PerSecond: 1000, Burst: 2000}, cfg.KeyRate()); diff != "" {
 					t.Error(diff)
 				}
-				if diff := cmp.Diff(ratelimit.Rate{PerSecond: 200, Burst: 400}, cfg.AnonymousRate()); diff != "" {
+				if diff := cmp.Diff(rates.Rate{PerSecond: 200, Burst: 400}, cfg.AnonymousRate()); diff != "" {
 					t.Error(diff)
 				}
 			}

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
 // KeyHeader is the request header with an API key, or with the shared key of a trusted service.
@@ -17,14 +17,14 @@ const KeyHeader = "X-Api-Key"
 // Guard protects operations. It checks the key, then its scope, then its rate, and answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
-	limiter   *ratelimit.Limiter
-	keyRate   ratelimit.Rate
-	anonymous ratelimit.Rate
+	limiter   *rates.Limiter
+	keyRate   rates.Rate
+	anonymous rates.Rate
 }
 
 // NewGuard returns a Guard. keyRate is the rate of a key that has no rate of its own. anonymous is the rate of a
 // client address that sends no key.
-func NewGuard(v *Verifier, l *ratelimit.Limiter, keyRate, anonymous ratelimit.Rate) *Guard {
+func NewGuard(v *Verifier, l *rates.Limiter, keyRate, anonymous rates.Rate) *Guard {
 	return &Guard{verifier: v, limiter: l, keyRate: keyRate, anonymous: anonymous}
 }
 
@@ -102,18 +102,18 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 // serves callers whose project and key do not come from the path and [KeyHeader]. The error is the apierr to answer
 // (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero if the key
 // is not valid. Check writes the key's id and project to the request's Info.
-func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
+func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
 	return g.check(ctx, projectID, key, scope)
 }
 
 // check is [Guard.Check]. A scope of 0 is one that every key has.
-func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
+func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
 		if why, ok := errors.AsType[Refusal](err); ok {
 			err = apierr.NotAuthorized().With("projectId", projectID).Because(why)
 		}
-		return Principal{}, ratelimit.Result{}, err
+		return Principal{}, rates.Result{}, err
 	}
 	info := httpapi.InfoFrom(ctx)
 	info.KeyID, info.ProjectID = p.KeyID, p.ProjectID
@@ -164,12 +164,12 @@ func tooMany(retryAfter time.Duration) error {
 }
 
 // rateOf returns the rate of p, with a burst in the same proportion as the default's, or the default rate.
-func (g *Guard) rateOf(p Principal) ratelimit.Rate {
+func (g *Guard) rateOf(p Principal) rates.Rate {
 	if p.Rate == 0 || g.keyRate.PerSecond == 0 {
 		return g.keyRate
 	}
 	burst := int64(p.Rate) * int64(g.keyRate.Burst) / int64(g.keyRate.PerSecond)
-	return ratelimit.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), ratelimit.Max))}
+	return rates.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), rates.Max))}
 }
 
 // keyOf returns the key in the headers. A header that is sent twice is malformed, as either value may be meant.

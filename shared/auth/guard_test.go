@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -26,10 +26,10 @@ type api struct {
 	router http.Handler
 }
 
-func serve(t *testing.T, keyRate, anonymous ratelimit.Rate) *api {
+func serve(t *testing.T, keyRate, anonymous rates.Rate) *api {
 	t.Helper()
 	a := &api{bench: setup(t, auth.VerifierOptions{})}
-	limiter := ratelimit.New(redistest.Client(redistest.Start(t)), ratelimit.Options{})
+	limiter := rates.New(redistest.Client(redistest.Start(t)), rates.Options{})
 	g := auth.NewGuard(a.Verifier, limiter, keyRate, anonymous)
 	say := func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Query().Has("fail") {
@@ -90,7 +90,7 @@ func unauthorized(project any) map[string]any {
 }
 
 func TestProtect(t *testing.T) {
-	a := serve(t, ratelimit.Rate{PerSecond: 1000, Burst: 2000}, ratelimit.Rate{})
+	a := serve(t, rates.Rate{PerSecond: 1000, Burst: 2000}, rates.Rate{})
 	other, _ := auth.Mint()
 	a.store.put(auth.Record{ID: "key_2", ProjectID: "q", Scopes: auth.DefaultScopes}, other.Reveal())
 	for _, tt := range []struct {
@@ -154,7 +154,7 @@ func TestProtect(t *testing.T) {
 }
 
 func TestProtectKeepsTheRate(t *testing.T) {
-	a := serve(t, ratelimit.Rate{PerSecond: 1, Burst: 3}, ratelimit.Rate{})
+	a := serve(t, rates.Rate{PerSecond: 1, Burst: 3}, rates.Rate{})
 	slow, _ := auth.Mint()
 	a.store.put(auth.Record{ID: "key_slow", ProjectID: "p", Scopes: auth.DefaultScopes, Rate: 2}, slow.Reveal())
 	for _, tt := range []struct {
@@ -188,7 +188,7 @@ func TestProtectKeepsTheRate(t *testing.T) {
 }
 
 func TestOptionalAndAnonymous(t *testing.T) {
-	a := serve(t, ratelimit.Rate{PerSecond: 1000, Burst: 2000}, ratelimit.Rate{PerSecond: 1, Burst: 2})
+	a := serve(t, rates.Rate{PerSecond: 1000, Burst: 2000}, rates.Rate{PerSecond: 1, Burst: 2})
 	for _, tt := range []struct {
 		name   string
 		path   string

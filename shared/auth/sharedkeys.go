@@ -4,10 +4,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several,

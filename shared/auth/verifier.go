@@ -10,9 +10,9 @@ import (
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 

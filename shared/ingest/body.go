@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // mediaTypes are the types that senders give to NDJSON. It has no registered type; curl and browsers send others.

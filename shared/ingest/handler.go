@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // maxRejects is how many rejected lines an answer lists. It counts all of them.

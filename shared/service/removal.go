@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // Removal returns the handler of an operation that removes data. It admits administrators and answers with the result of

@@ -12,17 +12,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
-	"github.com/lectern-dev/lectern/shared/pgcitus"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/pgreplica"
+	"github.com/lectern-dev/lectern/shared/postgres/citus"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/standbys"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config is the configuration that all data services share.
@@ -78,7 +78,7 @@ type Definition struct {
 	// Name is the service's name in logs, spans, connections and migrations.
 	Name string
 	// Schema is the schema of its database.
-	Schema pgmigrate.Schema
+	Schema migrate.Schema
 	// AdministersKeys opens [Parts.KeyAdmin].
 	AdministersKeys bool
 	// Routes gives its public routes and those under /internal.
@@ -97,7 +97,7 @@ type Parts struct {
 	// Primary is the pool of the role that reads, on the primary: for reads that must see the latest writes.
 	Primary *pgdb.Pool
 	// Read reads from the standbys while they are usable, otherwise from Primary.
-	Read *pgreplica.Reads
+	Read *standbys.Reads
 	// Write is the pool of the role that ingests data, or nil if the service ingests nothing.
 	Write *pgdb.Pool
 	// Remove is the pool of the role that removes data, or nil if there is none.
@@ -132,12 +132,12 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	stack.Add(tel.Shutdown)
 
 	if cfg.MigrateOnStart {
-		if err := migrate(ctx, cfg, d, tel); err != nil {
+		if err := migrateBoth(ctx, cfg, d, tel); err != nil {
 			return err
 		}
 	}
 	pool := cfg.Pool // of all databases but the keys': authn completes cfg.Pool by itself
-	pool.Name, pool.Attach = d.Name, pgcitus.Attach
+	pool.Name, pool.Attach = d.Name, citus.Attach
 	pool.TracerProvider, pool.MeterProvider = tel.TracerProvider, tel.MeterProvider
 	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
 		options := pool
@@ -154,7 +154,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
-	parts.Read, err = pgreplica.Open(ctx, parts.Primary, pgreplica.Options{
+	parts.Read, err = standbys.Open(ctx, parts.Primary, standbys.Options{
 		Standbys: cfg.ReadDatabaseURLs, Pool: pool, Log: tel.Logger,
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ const selectMigrated = `SELECT to_regclass($1) IS NOT NULL`
 // checks returns the checks of /readyz. A database that fails after the first contact does not make a service unready.
 // Otherwise all replicas would become unready at once, and clients would get the load balancer's error page instead of
 // an answer with Retry-After. A database without its tables does make it unready, because it cannot recover by itself.
-func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
+func checks(p *Parts, schema migrate.Schema) []httpserver.Check {
 	reached := false // the server asks one at a time
 	list := []httpserver.Check{
 		{Name: "started", Required: true, Probe: func(ctx context.Context) error {
@@ -253,27 +253,27 @@ func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
 	return list
 }
 
-// Migrate brings the service's database to what this version needs, and the keys' when
-// AUTH_MIGRATE_DATABASE_URL is set. It may run at every start, several at once.
+// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Each pod may call
+// Migrate at its start, also several pods at once.
 func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	return migrate(ctx, cfg, d, tel)
+	return migrateBoth(ctx, cfg, d, tel)
 }
 
-func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telemetry) error {
+func migrateBoth(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telemetry) error {
 	if cfg.MigrateDatabaseURL.IsZero() {
 		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
 	}
-	roles := map[pgmigrate.Role]string{
-		pgmigrate.Reader:  pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
-		pgmigrate.Ingest:  pgmigrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
-		pgmigrate.Remover: pgmigrate.UserOf(cfg.RemoveDatabaseURL.Reveal()),
+	roles := map[migrate.Role]string{
+		migrate.Reader:  migrate.UserOf(cfg.DatabaseURL.Reveal()),
+		migrate.Ingest:  migrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
+		migrate.Remover: migrate.UserOf(cfg.RemoveDatabaseURL.Reveal()),
 	}
-	if err := pgmigrate.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
+	if err := migrate.Up(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
 		return err
 	}
 	if cfg.Auth.MigrateURL.IsZero() {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
 // SQL is a load of one statement on a database, by pgbench in its mode "prepared".

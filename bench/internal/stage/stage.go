@@ -15,7 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/lectern-dev/lectern/client"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -32,7 +32,7 @@ import (
 // startEntries runs the entries service, which brings its schema with it, and returns what commands need for pr_1.
 func startEntries(t *testing.T) (*servicetest.Service, map[string]string) {
 	t.Helper()
-	empty := pgmigrate.Schema{Name: "feed", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "feed", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})

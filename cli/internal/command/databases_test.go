@@ -28,7 +28,7 @@ import (
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/golden"

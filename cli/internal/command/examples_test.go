@@ -17,7 +17,7 @@ import (
 
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
@@ -77,7 +77,7 @@ func howTo(t *testing.T, page string) string {
 }
 
 // bare is the schema of a database without tables.
-var bare = pgmigrate.Schema{Name: "bare", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+var bare = migrate.Schema{Name: "bare", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 
 // at returns the environment of a service that migrates by itself and listens at the public address of an earlier one.
 func at(earlier *servicetest.Service) map[string]string {

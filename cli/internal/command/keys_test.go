@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -27,7 +27,7 @@ import (
 // startRegion runs the region service, which brings its schema with it.
 func startRegion(t *testing.T) *servicetest.Service {
 	t.Helper()
-	empty := pgmigrate.Schema{Name: "zones", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "zones", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	return servicetest.Start(t, b, region.Run, func(c *region.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})

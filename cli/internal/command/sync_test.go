@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -30,7 +30,7 @@ import (
 // tested with the package replicate.
 func TestSync(t *testing.T) {
 	t.Parallel()
-	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := migrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
 	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{

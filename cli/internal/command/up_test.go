@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/local"
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )

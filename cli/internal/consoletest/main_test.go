@@ -26,7 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/local"
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 

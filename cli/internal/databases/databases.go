@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 // Database is the database of a service, or that of the keys.
@@ -214,7 +214,7 @@ func (p *Plan) role(r Role, password string, there existing, owner, rotate bool)
 		p.Roles = append(p.Roles, fmt.Sprintf("%s ROLE %s LOGIN PASSWORD '%s'", verb, r.Name, verifier))
 	}
 	if !owner && !slices.Contains(there.limited, r.Name) {
-		p.Roles = append(p.Roles, fmt.Sprintf("ALTER ROLE %s SET statement_timeout = '%.0fs'", r.Name, pgmigrate.RoleStatementTimeout.Seconds()))
+		p.Roles = append(p.Roles, fmt.Sprintf("ALTER ROLE %s SET statement_timeout = '%.0fs'", r.Name, migrate.RoleStatementTimeout.Seconds()))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
@@ -86,7 +86,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 
 func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	// The service itself creates the tables, as on one machine.
-	empty := pgmigrate.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
+	empty := migrate.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
 		"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")},
 	})}
 	redis := redistest.Start(t)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
@@ -158,7 +158,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	defer func() {
 		switch {
-		case errors.Is(err, pgmigrate.ErrEarlierBuild):
+		case errors.Is(err, migrate.ErrEarlierBuild):
 			err = fmt.Errorf("%s is of an earlier build: remove it by rm -rf '%s'", r.Folder, r.Folder)
 		case err != nil && r.Log == nil:
 			err = fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))

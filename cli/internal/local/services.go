@@ -15,7 +15,7 @@ import (
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
 	shared "github.com/lectern-dev/lectern/shared/service"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
 // logs returns the log of each part of a run.

@@ -21,7 +21,7 @@ import (
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 const project = "pr_1"
 
 // empty is a schema without tables.
-func empty(name string) pgmigrate.Schema {
-	return pgmigrate.Schema{Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+func empty(name string) migrate.Schema {
+	return migrate.Schema{Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 }
 
 // source is an entries service with a project.

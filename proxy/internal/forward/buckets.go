@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
 // buckets limits rates in this process alone, by the generic cell rate algorithm, for a proxy without Redis.
@@ -21,9 +21,9 @@ func newBuckets(now func() time.Time) *buckets {
 }
 
 // Allow takes one request of key from its bucket, which refills at the rate.
-func (b *buckets) Allow(_ context.Context, key string, rate ratelimit.Rate) ratelimit.Result {
+func (b *buckets) Allow(_ context.Context, key string, rate rates.Rate) rates.Result {
 	if rate.PerSecond <= 0 {
-		return ratelimit.Result{Allowed: true}
+		return rates.Result{Allowed: true}
 	}
 	rate.Burst = max(1, rate.Burst)
 	every := time.Second / time.Duration(rate.PerSecond)
@@ -37,8 +37,8 @@ func (b *buckets) Allow(_ context.Context, key string, rate ratelimit.Rate) rate
 	}
 	next := due.Add(every)
 	if over := next.Sub(now) - room; over > 0 {
-		return ratelimit.Result{Rate: rate, ResetAfter: due.Sub(now), RetryAfter: over}
+		return rates.Result{Rate: rate, ResetAfter: due.Sub(now), RetryAfter: over}
 	}
 	b.due[key] = next
-	return ratelimit.Result{Rate: rate, Allowed: true, Remaining: int((room - next.Sub(now)) / every), ResetAfter: next.Sub(now)}
+	return rates.Result{Rate: rate, Allowed: true, Remaining: int((room - next.Sub(now)) / every), ResetAfter: next.Sub(now)}
 }

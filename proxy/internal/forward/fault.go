@@ -14,7 +14,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // fault is the reason of a failure, in the proxy's own words. The errors of Go's libraries may quote bytes from the

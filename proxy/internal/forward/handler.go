@@ -25,23 +25,23 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
 // Keys checks API keys and the rate of callers without one.
 type Keys interface {
 	// Check reports whether key is valid for the project and scope; see auth.Guard.
-	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, ratelimit.Result, error)
+	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, rates.Result, error)
 	// CheckAddress counts a request without a key against its client's rate; see auth.Guard.
 	CheckAddress(ctx context.Context, address string) error
 }
 
 // Rates limits the rates of endpoints.
 type Rates interface {
-	Allow(ctx context.Context, key string, rate ratelimit.Rate) ratelimit.Result
+	Allow(ctx context.Context, key string, rate rates.Rate) rates.Result
 }
 
 // Options configures a Handler.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // heldBodies bounds the memory of the bodies with placeholders, and the time to read each.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/internal/target"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // links changes the headers by which a target leads clients on: Location, Content-Location and Link. In the base-URL form,

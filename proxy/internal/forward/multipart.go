@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // boundaryOf returns the boundary of a multipart/form-data body, "" for other types.

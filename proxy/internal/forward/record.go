@@ -16,8 +16,8 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/target"
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // The decisions about a request that is not refused.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/target"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // outgoing is the request for the target, with values.

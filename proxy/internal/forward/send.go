@@ -15,7 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // transportKey identifies the connections of an endpoint.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )

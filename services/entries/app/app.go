@@ -8,9 +8,9 @@ import (
 	"log/slog"
 
 	"github.com/lectern-dev/lectern/shared/admission"
-	"github.com/lectern-dev/lectern/shared/hint"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/redis/hints"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 
@@ -52,7 +52,7 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	reader := store.New(p.Read, p.Primary)
 	waiting := watch.New(reader)
 	waits := cfg.API.Pool()
-	news := hint.New(p.Keys.Redis, "lectern:entries:changes", p.Telemetry.Logger)
+	news := hints.New(p.Keys.Redis, "lectern:entries:changes", p.Telemetry.Logger)
 	p.Go(func(ctx context.Context) { news.Receive(ctx, waiting.Hint) })
 	p.Go(news.Publish)
 	internal = httpapi.NewRouter()

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
@@ -66,7 +66,7 @@ func startFleet(t *testing.T) *fleet {
 		routes.Entries: "entries", routes.Embeddables: "embeddables", routes.Experiments: "experiments", routes.Region: "projects",
 	} {
 		name := string(service)
-		b := &servicetest.Backing{Redis: f.redis, Keys: f.keys, DB: f.cluster.Database(t, pgmigrate.Schema{
+		b := &servicetest.Backing{Redis: f.redis, Keys: f.keys, DB: f.cluster.Database(t, migrate.Schema{
 			// Without tables, because the service creates them itself.
 			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
 		})}

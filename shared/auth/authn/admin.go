@@ -10,9 +10,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
 
 // Migrate migrates the keys' database with the owner's role. It grants the roles of cfg.DatabaseURL and cfg.AdminURL
@@ -21,11 +21,11 @@ func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
 		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
 	}
-	roles := map[pgmigrate.Role]string{
-		pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
-		pgmigrate.Admin:  pgmigrate.UserOf(cfg.AdminURL.Reveal()),
+	roles := map[migrate.Role]string{
+		migrate.Reader: migrate.UserOf(cfg.DatabaseURL.Reveal()),
+		migrate.Admin:  migrate.UserOf(cfg.AdminURL.Reveal()),
 	}
-	return pgmigrate.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
+	return migrate.Up(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
 }
 
 // Admin mints, rotates and revokes keys. It replaces the copies of changed keys in Redis.

@@ -18,13 +18,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgcitus"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/ratelimit"
-	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/postgres/citus"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/shutdown"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // useInterval is how often the last use of keys is written.
@@ -55,7 +55,7 @@ func (o *Options) complete() {
 	o.Pool.Name = "auth"
 	o.Pool.TracerProvider = o.Tracer
 	o.Pool.MeterProvider = o.Meter
-	o.Pool.Attach = pgcitus.Attach
+	o.Pool.Attach = citus.Attach
 }
 
 // Authenticator verifies keys. It measures:
@@ -69,7 +69,7 @@ type Authenticator struct {
 	// Verifier verifies keys for Guard.
 	Verifier *auth.Verifier
 	// Limiter limits rates for Guard.
-	Limiter *ratelimit.Limiter
+	Limiter *rates.Limiter
 	// Redis is the shared client, or nil without Redis. Close closes it.
 	Redis *redisdb.Client
 
@@ -123,9 +123,9 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 			return nil, err
 		}
 		keys = rediskeys.NewStore(redisdb.Commands(a.Redis), keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
-		a.Limiter = ratelimit.New(redisdb.Commands(a.Redis), ratelimit.Options{Log: o.Log})
+		a.Limiter = rates.New(redisdb.Commands(a.Redis), rates.Options{Log: o.Log})
 	} else {
-		a.Limiter = ratelimit.New(nil, ratelimit.Options{Log: o.Log})
+		a.Limiter = rates.New(nil, rates.Options{Log: o.Log})
 		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
 			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
 		}

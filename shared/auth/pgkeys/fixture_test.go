@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgcitus"
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/citus"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -60,7 +60,7 @@ func setup(t *testing.T) *bench {
 
 func pool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4, AcquireTimeout: time.Minute, Attach: pgcitus.Attach})
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4, AcquireTimeout: time.Minute, Attach: citus.Attach})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,24 +16,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the schema of the key store, for [pgmigrate.Migrate].
-func Schema() pgmigrate.Schema {
+// Schema returns the schema of the key store, for [migrate.Up].
+func Schema() migrate.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgmigrate.Schema{
+	return migrate.Schema{
 		Name:       "auth",
 		Migrations: files,
-		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
-			pgmigrate.Admin: {`SELECT, INSERT (project_id, key_hash, key_id, name, scopes, rate, is_foreign, created_at, expires_at, lifetime_ms,
+		Grants: map[migrate.Role][]string{
+			migrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
+			migrate.Admin: {`SELECT, INSERT (project_id, key_hash, key_id, name, scopes, rate, is_foreign, created_at, expires_at, lifetime_ms,
 					owner_realm, owner_id, owner_name, owner_number, owner_request),
 				UPDATE (name, scopes, rate, expires_at, lifetime_ms, revoked_at, delivered_at) ON api_keys`},
 		},

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 

@@ -202,7 +202,7 @@ func holdsKubernetes(path string) bool {
 }
 
 // launcher is the package that starts a Postgres on this machine, for tests, `lectern up` and the benchmarks.
-const launcher = "shared/pglocal"
+const launcher = "shared/postgres/pglocal"
 
 // startsLocally reports whether a program that contains the package may start servers on this machine.
 func startsLocally(path string) bool {

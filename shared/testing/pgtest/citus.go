@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 // testShards is the number of shards of a table in a test's database. Every worker has several, and copies are fast.
@@ -63,7 +63,7 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 
 // PlainDatabase returns a database of t's own like [Instance.Database], but only on the coordinator and without
 // Citus.
-func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
+func (i *Instance) PlainDatabase(t testing.TB, s migrate.Schema) DB {
 	t.Helper()
 	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", disposable: true}
 	var name string

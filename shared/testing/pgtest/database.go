@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 // DB is a test's own database, with a URL for each role of its schema. The roles have only the rights that the schema
@@ -37,7 +37,7 @@ type DB struct {
 //
 // This is not pgtestdb, which gives a test only one role, the owner, and keeps its templates. Here five roles share
 // the clone, and the grants come with the template.
-func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
+func (i *Instance) Database(t testing.TB, s migrate.Schema) DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -126,7 +126,7 @@ func (i *Instance) TCPURL(of string) string {
 }
 
 // template returns the name of a database that is migrated to s and has no connections.
-func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, error) {
+func (i *Instance) template(ctx context.Context, s migrate.Schema) (string, error) {
 	digest, err := fingerprint(s)
 	if err != nil {
 		return "", err
@@ -171,9 +171,9 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 		if err != nil {
 			return err
 		}
-		err = pgmigrate.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgmigrate.Role]string{
-			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest",
-			pgmigrate.Remover: s.Name + "_remover", pgmigrate.Admin: s.Name + "_admin",
+		err = migrate.Up(ctx, i.roleURL(s.Name+"_owner", name), s, map[migrate.Role]string{
+			migrate.Reader: s.Name + "_reader", migrate.Ingest: s.Name + "_ingest",
+			migrate.Remover: s.Name + "_remover", migrate.Admin: s.Name + "_admin",
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
@@ -201,8 +201,8 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// fingerprint identifies a schema by everything that [pgmigrate.Migrate] does with it.
-func fingerprint(s pgmigrate.Schema) (string, error) {
+// fingerprint identifies a schema by everything that [migrate.Up] does with it.
+func fingerprint(s migrate.Schema) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(s.Migrations, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

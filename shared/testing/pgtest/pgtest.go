@@ -23,8 +23,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pglocal"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
 // bound is the time limit of each step in this package.
@@ -74,7 +74,7 @@ func Server(t testing.TB) *Instance {
 }
 
 // Database returns a database of t's own on the test binary's server, migrated to s, as [Instance.Database] does.
-func Database(t testing.TB, s pgmigrate.Schema) DB {
+func Database(t testing.TB, s migrate.Schema) DB {
 	t.Helper()
 	return Server(t).Database(t, s)
 }

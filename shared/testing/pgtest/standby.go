@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
 // PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps acknowledged writes when it

@@ -16,7 +16,7 @@ var arrayInsert = regexp.MustCompile(`(?s)^INSERT .*\bSELECT\b.*\bFROM unnest\(`
 
 // CheckOneTask lets Citus plan each statement for the tables of db. It fails t unless the statement is one task on the
 // node that has project $1. On that node it must use an index whose condition begins with the project. CheckOneTask
-// ignores inserts over arrays, because pginsert.Put writes rows one by one to distributed tables.
+// ignores inserts over arrays, because insert.Put writes rows one by one to distributed tables.
 //
 // but lists the statements that cannot be one task, each with its kind and the reason. t also fails if a listed
 // statement is one task, or does not exist.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -44,7 +44,7 @@ func (s *Service) AwaitIngest(t testing.TB, resource string, lines ...any) {
 }
 
 // NewBreakable is like [NewBacking], but the service's database is on a server of its own that a test may kill.
-func NewBreakable(t testing.TB, schema pgmigrate.Schema) (*Backing, *pgtest.Instance) {
+func NewBreakable(t testing.TB, schema migrate.Schema) (*Backing, *pgtest.Instance) {
 	t.Helper()
 	// Acknowledged writes survive a kill here, as in production.
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
@@ -43,7 +43,7 @@ type Backing struct {
 }
 
 // NewBacking creates the databases of a service with that schema, and a Redis, for t.
-func NewBacking(t testing.TB, schema pgmigrate.Schema) *Backing {
+func NewBacking(t testing.TB, schema migrate.Schema) *Backing {
 	t.Helper()
 	redis := redistest.Start(t)
 	return &Backing{DB: pgtest.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}

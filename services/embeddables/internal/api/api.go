@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 

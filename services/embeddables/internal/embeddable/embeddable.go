@@ -6,7 +6,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"

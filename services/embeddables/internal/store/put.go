@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Each INSERT has the two forms that [pginsert.Put] requires, and returns a row for each record that it stored. Its
+// Each INSERT has the two forms that [insert.Put] requires, and returns a row for each record that it stored. Its
 // ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertEmbeddables = `
@@ -92,20 +92,20 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
-	embeddablesPut = pginsert.Put{Arrays: putEmbeddables, Values: putEmbeddable, Key: 1}
-	versionsPut    = pginsert.Put{Arrays: putVersions, Values: putVersion, Key: 2}
-	definitionsPut = pginsert.Put{Arrays: putDefinitions, Values: putDefinition}
+	embeddablesPut = insert.Put{Arrays: putEmbeddables, Values: putEmbeddable, Key: 1}
+	versionsPut    = insert.Put{Arrays: putVersions, Values: putVersion, Key: 2}
+	definitionsPut = insert.Put{Arrays: putDefinitions, Values: putDefinition}
 )
 
 // PutEmbeddables stores embeddables of one project in one transaction. It returns how many were new or changed the
 // stored ones, and how many of these replaced a stored one. Its outcome is the same as storing them one by one. It is
 // idempotent.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored, replaced int, err error) {
-	batches := pginsert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
+	batches := insert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		distinct := pginsert.Column(batches[0], func(e *embeddable.Embeddable) string { return e.ID })
-		known, err := pginsert.Count(ctx, tx, knownEmbeddables, projectID, distinct)
+		distinct := insert.Column(batches[0], func(e *embeddable.Embeddable) string { return e.ID })
+		known, err := insert.Count(ctx, tx, knownEmbeddables, projectID, distinct)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 			}
 			stored += n
 		}
-		replaced = pginsert.Replaced(stored, len(distinct), known)
+		replaced = insert.Replaced(stored, len(distinct), known)
 		if stored == 0 {
 			return nil
 		}
@@ -128,10 +128,10 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 // embeddableColumnsOf returns the columns of embeddables in the order of insertEmbeddables.
 func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 	return []any{
-		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
-		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
-		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
-		pginsert.Column(list, func(e *embeddable.Embeddable) []byte { return hashOf(e.Definition) }),
+		insert.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
+		insert.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
+		insert.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
+		insert.Column(list, func(e *embeddable.Embeddable) []byte { return hashOf(e.Definition) }),
 	}
 }
 
@@ -165,10 +165,10 @@ func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []e
 // versionColumnsOf returns the columns of versions in the order of insertVersions.
 func versionColumnsOf(versions []embeddable.Version) []any {
 	return []any{
-		pginsert.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),
-		pginsert.Column(versions, func(v *embeddable.Version) int64 { return v.Number }),
-		pginsert.Column(versions, func(v *embeddable.Version) pgtype.Timestamptz { return pgdb.Timestamp(v.SavedAt) }),
-		pginsert.Column(versions, func(v *embeddable.Version) []byte { return hashOf(v.Definition) }),
+		insert.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),
+		insert.Column(versions, func(v *embeddable.Version) int64 { return v.Number }),
+		insert.Column(versions, func(v *embeddable.Version) pgtype.Timestamptz { return pgdb.Timestamp(v.SavedAt) }),
+		insert.Column(versions, func(v *embeddable.Version) []byte { return hashOf(v.Definition) }),
 	}
 }
 

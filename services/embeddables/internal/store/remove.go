@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgremove"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/remove"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
@@ -20,7 +20,7 @@ func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 // Project removes all embeddables of a project with their versions and definitions, or a part if there are many. Its
 // result is right even with an error. It can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (r embeddable.Removed, err error) {
-	n, more, err := pgremove.Project(ctx, m.pool, projectID,
-		pgremove.Table{Name: "embeddables", Key: "embeddable_id"}, pgremove.Table{Name: "versions", Key: "embeddable_id"}, pgremove.Table{Name: "definitions", Key: "definition_hash"})
+	n, more, err := remove.Project(ctx, m.pool, projectID,
+		remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"}, remove.Table{Name: "definitions", Key: "definition_hash"})
 	return embeddable.Removed{Embeddables: n[0], Versions: n[1], Definitions: n[2], More: more}, err
 }

@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -39,7 +39,7 @@ func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)
 	for name, sql := range map[string]string{"putEmbeddable": putEmbeddable, "putVersion": putVersion, "putDefinition": putDefinition} {
-		all[name+" of three"] = pginsert.Rows(sql, 3)
+		all[name+" of three"] = insert.Rows(sql, 3)
 	}
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

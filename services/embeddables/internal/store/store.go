@@ -7,10 +7,10 @@ import (
 	"embed"
 	"io/fs"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
@@ -21,18 +21,18 @@ var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
 // writes, but deletes nothing. The remover deletes.
-func Schema() pgmigrate.Schema {
+func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgmigrate.Schema{
+	return migrate.Schema{
 		Name:       "embeddables",
 		Migrations: sub,
-		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader:  {"SELECT ON embeddables, versions, definitions"},
-			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
-			pgmigrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions"},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader:  {"SELECT ON embeddables, versions, definitions"},
+			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
+			migrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions"},
 		},
 	}
 }

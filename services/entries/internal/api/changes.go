@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
-	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"

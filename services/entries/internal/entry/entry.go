@@ -5,7 +5,7 @@ package entry
 import (
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 

@@ -3,8 +3,8 @@ package store
 import (
 	"sync"
 
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"

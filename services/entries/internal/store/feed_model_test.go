@@ -19,9 +19,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
@@ -132,7 +132,7 @@ func beginTx(ctx context.Context, w *Writer, project string, entries []entry.Ent
 	begin := sync.OnceFunc(func() { close(began) })
 	go func() {
 		err := inNumberedTx(ctx, w.pool, project, 2*len(entries), func(ctx context.Context, tx numberedTx) error {
-			erased, err := tx.erasedOf(ctx, pginsert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
+			erased, err := tx.erasedOf(ctx, insert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
 			if err != nil {
 				return err
 			}

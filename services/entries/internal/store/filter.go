@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"

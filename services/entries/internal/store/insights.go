@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
@@ -285,9 +285,9 @@ func (s *Store) namePages(ctx context.Context, projectID string, pages []*insigh
 	found := 0
 	err = s.query(ctx, statement{pageKeys, []any{
 		projectID,
-		pginsert.Column(pages, func(p **insight.FunnelPage) string { return (*p).EntryID }),
-		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Version }),
-		pginsert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Index }),
+		insert.Column(pages, func(p **insight.FunnelPage) string { return (*p).EntryID }),
+		insert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Version }),
+		insert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Index }),
 	}}, func(r pgx.Rows) error {
 		row := pgdb.NewRaw(r)
 		for found = 0; r.Next(); found++ {

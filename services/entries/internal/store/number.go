@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
 // numberedTx is a transaction that has taken numbers of a project before it reads or writes anything else of it. Only it
@@ -33,7 +33,7 @@ func inNumberedTx(ctx context.Context, pool *pgdb.Pool, projectID string, n int,
 }
 
 // put writes records and returns how many rows the statement returned. columns are those after the project.
-func (t numberedTx) put(ctx context.Context, p pginsert.Put, columns ...any) (int, error) {
+func (t numberedTx) put(ctx context.Context, p insert.Put, columns ...any) (int, error) {
 	return p.StoredIn(ctx, t.pool, t.tx, t.projectID, columns...)
 }
 

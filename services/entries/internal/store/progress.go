@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
@@ -80,7 +80,7 @@ ORDER BY u.entry_id, u.part` + unlessSame
 const putOneProgress = insertProgress + `
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)` + unlessSame
 
-var progressPut = pginsert.Put{Arrays: putProgress, Values: putOneProgress, Key: 2}
+var progressPut = insert.Put{Arrays: putProgress, Values: putOneProgress, Key: 2}
 
 // entryProgress is the progress of an entry, with the entry's own columns, which are nil if it never came.
 type entryProgress struct {
@@ -199,20 +199,20 @@ func (t numberedTx) putProgress(ctx context.Context, all []entryProgress) error 
 			rows = append(rows, row{&all[i], &all[i].parts[n], int64(n)})
 		}
 	}
-	number := func(of func(*row) int64) []int64 { return pginsert.Column(rows, of) }
-	numberOrNull := func(of func(*row) *int64) []*int64 { return pginsert.Column(rows, of) }
+	number := func(of func(*row) int64) []int64 { return insert.Column(rows, of) }
+	numberOrNull := func(of func(*row) *int64) []*int64 { return insert.Column(rows, of) }
 	_, err := t.put(ctx, progressPut,
-		pginsert.Column(rows, func(r *row) string { return r.id }),
+		insert.Column(rows, func(r *row) string { return r.id }),
 		number(func(r *row) int64 { return r.part }),
 		numberOrNull(func(r *row) *int64 { return r.Version }),
-		pginsert.Column(rows, func(r *row) bool { return r.Several }),
-		pginsert.Column(rows, func(r *row) *string { return r.embeddable }),
-		pginsert.Column(rows, func(r *row) *time.Time { return r.created }),
-		pginsert.Column(rows, func(r *row) *time.Time { return r.updated }),
+		insert.Column(rows, func(r *row) bool { return r.Several }),
+		insert.Column(rows, func(r *row) *string { return r.embeddable }),
+		insert.Column(rows, func(r *row) *time.Time { return r.created }),
+		insert.Column(rows, func(r *row) *time.Time { return r.updated }),
 		number(func(r *row) int64 { return r.Furthest }),
-		pginsert.Column(rows, func(r *row) bool { return r.Ended }),
+		insert.Column(rows, func(r *row) bool { return r.Ended }),
 		numberOrNull(func(r *row) *int64 { return r.CompletedAfter }),
-		pginsert.Column(rows, func(r *row) []byte { return r.Cells }),
+		insert.Column(rows, func(r *row) []byte { return r.Cells }),
 		number(func(r *row) int64 { return r.First }),
 		number(func(r *row) int64 { return r.Latest }),
 		numberOrNull(func(r *row) *int64 { return r.Waits }),

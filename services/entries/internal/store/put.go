@@ -5,14 +5,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Each INSERT has the two forms that [pginsert.Put] requires, and returns a row for each record that it stored. Its
+// Each INSERT has the two forms that [insert.Put] requires, and returns a row for each record that it stored. Its
 // ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertEntries = `
@@ -73,8 +73,8 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
-	entriesPut = pginsert.Put{Arrays: putEntries, Values: putEntry, Key: 1}
-	eventsPut  = pginsert.Put{Arrays: putEvents, Values: putEvent}
+	entriesPut = insert.Put{Arrays: putEntries, Values: putEntry, Key: 1}
+	eventsPut  = insert.Put{Arrays: putEvents, Values: putEvent}
 )
 
 // erasedAmong finds the erased among entries. It must follow takeNumbers in its transaction: as a statement of its
@@ -89,8 +89,8 @@ WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
-			batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
-			distinct := pginsert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
+			batches := insert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
+			distinct := insert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
 			seq := tx.first
 			for _, batch := range batches {
 				n, again, err := entriesPut.ReplacedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
@@ -120,12 +120,12 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 }
 
 // put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
-// entries, and passes the others to insert.
+// entries, and passes the others to store.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
-	insert func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
+	store func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
 	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
-		erased, err := tx.erasedOf(ctx, pginsert.Column(records, entryID))
+		erased, err := tx.erasedOf(ctx, insert.Column(records, entryID))
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records 
 		if len(kept) == 0 {
 			return nil
 		}
-		s.Count, s.Replaced, err = insert(ctx, tx, kept)
+		s.Count, s.Replaced, err = store(ctx, tx, kept)
 		return err
 	})
 	return s, err
@@ -173,14 +173,14 @@ func numbers(first int64, n int) []int64 {
 
 // entryColumnsOf returns the columns of entries in the order of insertEntries, numbered from seq on.
 func entryColumnsOf(entries []entry.Entry, seq int64) []any {
-	text := func(of func(*entry.Entry) string) []string { return pginsert.Column(entries, of) }
+	text := func(of func(*entry.Entry) string) []string { return insert.Column(entries, of) }
 	return []any{
 		text(func(e *entry.Entry) string { return e.EntryID }),
 		text(func(e *entry.Entry) string { return e.GroupID }),
 		text(func(e *entry.Entry) string { return e.EmbeddableID }),
 		text(func(e *entry.Entry) string { return e.ContactID }),
-		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
-		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
+		insert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
+		insert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
 		text(func(e *entry.Entry) string { return e.Data }),
 		numbers(seq, len(entries)),
 	}
@@ -188,17 +188,17 @@ func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 
 // eventColumnsOf returns the columns of events in the order of insertEvents, numbered from seq on.
 func eventColumnsOf(events []entry.Event, seq int64) []any {
-	text := func(of func(*entry.Event) string) []string { return pginsert.Column(events, of) }
-	textOrNull := func(of func(*entry.Event) *string) []*string { return pginsert.Column(events, of) }
-	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pginsert.Column(events, of) }
+	text := func(of func(*entry.Event) string) []string { return insert.Column(events, of) }
+	textOrNull := func(of func(*entry.Event) *string) []*string { return insert.Column(events, of) }
+	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return insert.Column(events, of) }
 	return []any{
-		pginsert.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
+		insert.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
 		text(func(e *entry.Event) string { return e.EntryID }),
 		text(func(e *entry.Event) string { return e.ContactID }),
 		text(func(e *entry.Event) string { return e.GroupID }),
 		text(func(e *entry.Event) string { return e.EmbeddableID }),
 		intOrNull(func(e *entry.Event) *int64 { return e.Version }),
-		pginsert.Column(events, func(e *entry.Event) pgtype.Timestamptz { return pgdb.Timestamp(e.Timestamp) }),
+		insert.Column(events, func(e *entry.Event) pgtype.Timestamptz { return pgdb.Timestamp(e.Timestamp) }),
 		textOrNull(func(e *entry.Event) *string { return e.PageID }),
 		textOrNull(func(e *entry.Event) *string { return e.PageKey }),
 		intOrNull(func(e *entry.Event) *int64 { return e.PageIndex }),

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
@@ -49,7 +49,7 @@ ORDER BY u.entry_id` + unlessErased
 VALUES ($1, $2, $3, $4, $5)` + unlessErased
 )
 
-var removalsPut = pginsert.Put{Arrays: putRemovals, Values: putRemoval, Key: 1}
+var removalsPut = insert.Put{Arrays: putRemovals, Values: putRemoval, Key: 1}
 
 // The first two find the entries of a contact, and the entries that an event of the contact names.
 const (
@@ -181,8 +181,8 @@ func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) 
 	return []any{
 		ids,
 		numbers(seq, len(ids)),
-		pginsert.Column(ids, func(*string) pgtype.Timestamptz { return pgdb.Timestamp(at.UnixMicro()) }),
-		pginsert.Column(ids, func(*string) string { return string(why) }),
+		insert.Column(ids, func(*string) pgtype.Timestamptz { return pgdb.Timestamp(at.UnixMicro()) }),
+		insert.Column(ids, func(*string) string { return string(why) }),
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -103,7 +103,7 @@ func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)
 	for name, sql := range map[string]string{"putEntry": putEntry, "putEvent": putEvent} {
-		all[name+" of three"] = pginsert.Rows(sql, 3)
+		all[name+" of three"] = insert.Rows(sql, 3)
 	}
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

@@ -7,10 +7,10 @@ import (
 	"embed"
 	"io/fs"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -21,18 +21,18 @@ var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
 // writes, but deletes nothing. The remover deletes, and writes tombstones.
-func Schema() pgmigrate.Schema {
+func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgmigrate.Schema{
+	return migrate.Schema{
 		Name:       "entries",
 		Migrations: sub,
-		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals"},
-			pgmigrate.Remover: {
+		Grants: map[migrate.Role][]string{
+			migrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes"},
+			migrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals"},
+			migrate.Remover: {
 				"SELECT, DELETE ON entries, events, progress", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes",
 			},
 		},

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )

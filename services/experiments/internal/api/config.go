@@ -5,7 +5,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // Config bounds the requests of clients, and says whether they need a key.

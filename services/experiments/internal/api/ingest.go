@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/wire"

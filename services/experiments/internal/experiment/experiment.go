@@ -3,7 +3,7 @@
 package experiment
 
 import (
-	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 

@@ -6,14 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// putExperiments and putExperiment are one INSERT in the two forms that [pginsert.Put] requires. It returns a row for
+// putExperiments and putExperiment are one INSERT in the two forms that [insert.Put] requires. It returns a row for
 // each experiment that it stored. Its ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertExperiments = `
@@ -77,16 +77,16 @@ type Writer struct {
 // NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of experiments.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
-var experimentsPut = pginsert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
+var experimentsPut = insert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
 
 // PutExperiments stores experiments of one project in one transaction. It returns how many were new or changed the
 // stored ones, and how many of these replaced a stored one. It also records each change of a status. Its outcome is the
 // same as storing them one by one. It is idempotent.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored, replaced int, err error) {
-	batches := pginsert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
+	batches := insert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		known, err := pginsert.Count(ctx, tx, knownExperiments, projectID, ids(batches[0]))
+		known, err := insert.Count(ctx, tx, knownExperiments, projectID, ids(batches[0]))
 		if err != nil {
 			return err
 		}
@@ -103,26 +103,26 @@ func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []ex
 				return err
 			}
 		}
-		replaced = pginsert.Replaced(stored, len(batches[0]), known)
+		replaced = insert.Replaced(stored, len(batches[0]), known)
 		return nil
 	})
 	return stored, replaced, err
 }
 
 func ids(list []experiment.Experiment) []string {
-	return pginsert.Column(list, func(e *experiment.Experiment) string { return e.ID })
+	return insert.Column(list, func(e *experiment.Experiment) string { return e.ID })
 }
 
 // experimentColumnsOf returns the columns of experiments in the order of insertExperiments.
 func experimentColumnsOf(list []experiment.Experiment) []any {
 	type e = experiment.Experiment
-	text := func(of func(*e) *string) []*string { return pginsert.Column(list, of) }
+	text := func(of func(*e) *string) []*string { return insert.Column(list, of) }
 	time := func(of func(*e) int64) []pgtype.Timestamptz {
-		return pginsert.Column(list, func(r *e) pgtype.Timestamptz { return pgdb.Timestamp(of(r)) })
+		return insert.Column(list, func(r *e) pgtype.Timestamptz { return pgdb.Timestamp(of(r)) })
 	}
 	return []any{
 		ids(list),
-		pginsert.Column(list, func(r *e) string { return r.FlowID }),
+		insert.Column(list, func(r *e) string { return r.FlowID }),
 		text(func(r *e) *string { return r.Name }),
 		text(func(r *e) *string { return r.Hypothesis }),
 		text(func(r *e) *string { return array(r.ImpactMetrics) }),

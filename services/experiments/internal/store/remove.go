@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgremove"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/remove"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
@@ -20,7 +20,7 @@ func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 // Project removes all experiments of a project with the changes of their status, or a part if there are many. Its
 // result is right even with an error. It can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (r experiment.Removed, err error) {
-	n, more, err := pgremove.Project(ctx, m.pool, projectID,
-		pgremove.Table{Name: "experiments", Key: "experiment_id"}, pgremove.Table{Name: "status_changes", Key: "experiment_id"})
+	n, more, err := remove.Project(ctx, m.pool, projectID,
+		remove.Table{Name: "experiments", Key: "experiment_id"}, remove.Table{Name: "status_changes", Key: "experiment_id"})
 	return experiment.Removed{Experiments: n[0], StatusChanges: n[1], More: more}, err
 }

@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -38,6 +38,6 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)
-	all["putExperiment of three"] = pginsert.Rows(putExperiment, 3)
+	all["putExperiment of three"] = insert.Rows(putExperiment, 3)
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

@@ -7,10 +7,10 @@ import (
 	"embed"
 	"io/fs"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
@@ -20,18 +20,18 @@ var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
 // writes, but deletes nothing. The remover deletes.
-func Schema() pgmigrate.Schema {
+func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgmigrate.Schema{
+	return migrate.Schema{
 		Name:       "experiments",
 		Migrations: sub,
-		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader:  {"SELECT ON experiments, status_changes"},
-			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
-			pgmigrate.Remover: {"SELECT, DELETE ON experiments, status_changes"},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader:  {"SELECT ON experiments, status_changes"},
+			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
+			migrate.Remover: {"SELECT, DELETE ON experiments, status_changes"},
 		},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 	"github.com/lectern-dev/lectern/services/region/internal/zone"

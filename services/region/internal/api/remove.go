@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/lectern-dev/lectern/shared/auth/authn"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 

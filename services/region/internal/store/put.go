@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
@@ -24,7 +24,7 @@ func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Project) (stored, replaced int, err error) {
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		known, err := pginsert.Count(ctx, tx, knownProjects, id)
+		known, err := insert.Count(ctx, tx, knownProjects, id)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Proje
 			}
 			stored += int(tag.RowsAffected())
 		}
-		replaced = pginsert.Replaced(stored, min(1, len(sent)), known)
+		replaced = insert.Replaced(stored, min(1, len(sent)), known)
 		return nil
 	})
 	return stored, replaced, err

@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
@@ -20,18 +20,18 @@ var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
 // writes, and deletes single projects. The remover deletes.
-func Schema() pgmigrate.Schema {
+func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgmigrate.Schema{
+	return migrate.Schema{
 		Name:       "region",
 		Migrations: sub,
-		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader:  {"SELECT ON projects"},
-			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE, DELETE ON projects"},
-			pgmigrate.Remover: {"SELECT, DELETE ON projects"},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader:  {"SELECT ON projects"},
+			migrate.Ingest:  {"SELECT, INSERT, UPDATE, DELETE ON projects"},
+			migrate.Remover: {"SELECT, DELETE ON projects"},
 		},
 	}
 }

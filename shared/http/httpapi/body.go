@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+)
+
+// maxBody is the size of the largest JSON body, in bytes.
+const maxBody = 64 << 10
+
+// CheckJSON refuses a Content-Type other than JSON in UTF-8, and any Content-Encoding.
+func CheckJSON(h http.Header) error {
+	given := strings.Join(h.Values("Content-Type"), ", ")
+	media, parameters, err := mime.ParseMediaType(given)
+	charset, named := parameters["charset"]
+	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
+			"Content-Type was given as %q; allowed: application/json, once.", shortened(given)))
+	}
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
+			"Content-Encoding was given as %q; send the body as it is.", shortened(coding)))
+	}
+	return nil
+}
+
+// ReadBody reads a whole body of at most 64 KiB. If the client disconnects or sends nothing for too long, it aborts the
+// request.
+func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is longer than %d bytes.", maxBody))
+	}
+	if err != nil {
+		InfoFrom(r.Context()).Err = err
+		panic(http.ErrAbortHandler)
+	}
+	return body, nil
+}
+
+// JSONText returns the text of a JSON string, and false for any other value.
+func JSONText(v jsontext.Value) (string, bool) {
+	if v.Kind() != '"' {
+		return "", false
+	}
+	s, err := jsontext.AppendUnquote(nil, v)
+	return string(s), err == nil
+}
+
+// faultOfJSON returns why a body cannot be decoded, as the rest of a sentence that begins with "The body".
+func faultOfJSON(err error) string {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return "is not valid JSON (" + shortened(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")"
+	}
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
+		return fmt.Sprintf("has an unknown field %q", shortened(semantic.JSONPointer.LastToken()))
+	}
+	return "is not a JSON object"
+}
+
+// InvalidBody returns the fault of a body. why is the rest of a sentence that begins with "The body".
+func InvalidBody(why, allowed string) error {
+	return apierr.New(apierr.InvalidBody, "The body "+why+"; allowed: "+allowed+".")
+}
+
+// shortened limits a text of the client to about 100 bytes, for messages.
+func shortened(s string) string {
+	const longest = 100
+	if len(s) > longest {
+		return strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// DecodeJSON decodes a JSON object into fields. It refuses unknown fields. allowed is a part of the error's message.
+func DecodeJSON(body []byte, fields any, allowed string) error {
+	if err := json.Unmarshal(body, fields, json.RejectUnknownMembers(true)); err != nil {
+		return InvalidBody(faultOfJSON(err), allowed)
+	}
+	return nil
+}
+
+// ReadOptional reads a JSON object into fields, which keeps its zero value if the request has no body.
+func ReadOptional(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
+	body, err := ReadBody(w, r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := CheckJSON(r.Header); err != nil {
+		return err
+	}
+	return DecodeJSON(body, fields, allowed)
+}
+
+// ReadJSON reads a JSON object into fields. It refuses a request without a body.
+func ReadJSON(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
+	if err := CheckJSON(r.Header); err != nil {
+		return err
+	}
+	body, err := ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return InvalidBody("is empty", allowed)
+	}
+	return DecodeJSON(body, fields, allowed)
+}
+
+// Given reports whether a field was sent and is not null.
+func Given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
+
+// InvalidField returns the fault of a field of the body, with the given value and the allowed ones.
+func InvalidField(name, shown, allowed string) error {
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, shortened(shown), allowed))
+}
+
+// WriteJSON answers 200 with v as JSON. No cache may store the answer.
+func WriteJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	_, _ = w.Write(append(body, '\n')) // a client that disconnected gets no report
+	return nil
+}

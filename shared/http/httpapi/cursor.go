@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// Binding identifies the list that a cursor belongs to: a project's list in one order under the same filters. The API
+// refuses a cursor that a client sends with another list.
+type Binding struct {
+	Project    string
+	List       string // the list's name: "entry-events"
+	Of         string // the id of the record that the list belongs to, if any
+	Sort       string
+	Descending bool
+
+	// Filters has the values of the filters that the request sets, by the name of the parameter, each in a canonical form.
+	// A filter that is not set is not in it. So a cursor stays valid when the list gets another filter.
+	Filters map[string]string
+
+	// Least and Most bound a record's sort key. A cursor with a key outside is refused. The check is not secret, so a client
+	// can make a cursor with any key, and Postgres does not accept every time. A cursor does not depend on them.
+	Least, Most int64
+}
+
+// A cursor is the base64url of a version, a key (8 bytes), an id, and a check over these and the binding. The check
+// is not secret. It keeps a client from using a cursor with a list where it means nothing. A client that forges a
+// cursor can only start at another position of a list that it may read anyway.
+const (
+	cursorVersion = 1
+	checkBytes    = 16
+	cursorHead    = 1 + 8
+)
+
+// Cursor returns the cursor of p under b.
+func (b Binding) Cursor(p pagelist.Position) string {
+	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
+	raw[0] = cursorVersion
+	binary.BigEndian.PutUint64(raw[1:], uint64(p.Key))
+	raw = append(raw, p.ID...)
+	check := b.check(raw)
+	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
+}
+
+// position reads the parameter "cursor" of q. Without one it returns start. It reports a fault to q for a text that
+// [Binding.Cursor] did not make for the same binding.
+func (b Binding) position(q *Query, start pagelist.Position) pagelist.Position {
+	const name = "cursor"
+	if !q.Has(name) {
+		return start
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(q.Text(name))
+	if err == nil && len(raw) >= cursorHead+checkBytes && raw[0] == cursorVersion {
+		p := pagelist.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
+		// The text is compared, because DecodeString ignores line breaks in it.
+		if q.Text(name) == b.Cursor(p) && p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID)) {
+			return p
+		}
+	}
+	q.Fail(name, "the cursor of the previous answer, with the same project, list, sort, direction and filters")
+	return start
+}
+
+func (b Binding) check(body []byte) [sha256.Size]byte {
+	text := make([]byte, 0, 256)
+	part := func(s string) {
+		text = binary.AppendUvarint(text, uint64(len(s)))
+		text = append(text, s...)
+	}
+	for _, s := range []string{b.Project, b.List, b.Of, b.Sort} {
+		part(s)
+	}
+	if b.Descending {
+		part("DESC")
+	} else {
+		part("ASC")
+	}
+	text = binary.AppendUvarint(text, uint64(len(b.Filters)))
+	for _, name := range slices.Sorted(maps.Keys(b.Filters)) {
+		part(name)
+		part(b.Filters[name])
+	}
+	return sha256.Sum256(append(text, body...))
+}

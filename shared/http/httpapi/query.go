@@ -1,0 +1,197 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // images have no time zones of their own
+	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// Query reads an operation's query parameters. Err returns the first fault: an unknown parameter, a parameter that
+// was given twice, or a value that is not allowed. After a fault the values that the methods return mean nothing:
+// check Err before you use them.
+type Query struct {
+	values map[string]string
+	order  []string
+	err    error
+}
+
+// ParseQuery splits r's query. Only the parameters in allowed are known.
+func ParseQuery(r *http.Request, allowed ...string) *Query {
+	q := &Query{}
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, nameErr := url.QueryUnescape(rawName)
+		value, valueErr := url.QueryUnescape(rawValue)
+		switch {
+		case nameErr != nil || !slices.Contains(allowed, name):
+			q.fail(rawName, rawValue, "one of the parameters "+list(allowed))
+		case valueErr != nil || !utf8.ValidString(value):
+			q.fail(name, rawValue, "percent-encoded UTF-8")
+		}
+		if q.err != nil {
+			break
+		}
+		if _, twice := q.values[name]; twice {
+			q.fail(name, value, "to be given once")
+			break
+		}
+		if q.values == nil {
+			q.values = make(map[string]string, len(allowed))
+		}
+		q.values[name] = value
+		q.order = append(q.order, name)
+	}
+	return q
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "(none)"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (q *Query) fail(name, given, allowed string) {
+	if q.err == nil {
+		q.err = apierr.BadParameter(strings.ToValidUTF8(name, "�"), strings.ToValidUTF8(given, "�"), allowed)
+	}
+}
+
+// Err returns the first fault as an InvalidParameter, or nil.
+func (q *Query) Err() error { return q.err }
+
+// Fail records a fault that a caller found in the parameter name.
+func (q *Query) Fail(name, allowed string) { q.fail(name, q.values[name], allowed) }
+
+// Has reports whether the parameter was given. After a fault it returns false.
+func (q *Query) Has(name string) bool {
+	_, ok := q.values[name]
+	return ok && q.err == nil
+}
+
+// Text returns the parameter as it was given, or "" if it was not.
+func (q *Query) Text(name string) string { return q.values[name] }
+
+// Drop removes the parameter from the links to next pages.
+func (q *Query) Drop(name string) {
+	q.order = slices.DeleteFunc(q.order, func(n string) bool { return n == name })
+}
+
+// Int reads a decimal integer from least to most.
+func (q *Query) Int(name string, otherwise, least, most int) int {
+	if !q.Has(name) {
+		return otherwise
+	}
+	n, err := strconv.Atoi(q.values[name])
+	if err != nil || n < least || n > most {
+		q.Fail(name, "an integer from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+		return otherwise
+	}
+	return n
+}
+
+// DefaultLimit is how many records a list returns if the request has no limit.
+const DefaultLimit = 10
+
+// Limit reads the parameter "limit": from 1 to most records, or [DefaultLimit] if it was not given.
+func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
+
+// OptionalLimit reads the parameter "limit" of a list that by default returns all records. It is from 1 to most, or
+// [pagelist.All] if it was not given.
+func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
+
+// Identifier reads an identifier, or "" if it was not given. An identifier is valid UTF-8 without NUL, of 1 to
+// [wire.MaxIdentifierBytes] bytes.
+func (q *Query) Identifier(name string) string {
+	if q.Has(name) && !wire.ValidIdentifier(q.values[name]) {
+		q.Fail(name, identifierForm)
+	}
+	return q.values[name]
+}
+
+// Bool reads true or false.
+func (q *Query) Bool(name string, otherwise bool) bool {
+	switch {
+	case !q.Has(name):
+		return otherwise
+	case q.values[name] == "true":
+		return true
+	case q.values[name] == "false":
+		return false
+	}
+	q.Fail(name, "true or false")
+	return otherwise
+}
+
+// Enum reads one of the allowed words, exactly as written.
+func (q *Query) Enum(name, otherwise string, allowed ...string) string {
+	if !q.Has(name) {
+		return otherwise
+	}
+	if !slices.Contains(allowed, q.values[name]) {
+		q.Fail(name, strings.Join(allowed, ", "))
+		return otherwise
+	}
+	return q.values[name]
+}
+
+// Descending reads the parameter "direction": ASC or DESC in any case, DESC if it was not given.
+func (q *Query) Descending() bool {
+	const name = "direction"
+	switch {
+	case !q.Has(name), strings.EqualFold(q.values[name], "DESC"):
+		return true
+	case !strings.EqualFold(q.values[name], "ASC"):
+		q.Fail(name, "ASC or DESC")
+	}
+	return false
+}
+
+// Time reads a DateTime as Unix microseconds.
+func (q *Query) Time(name string, otherwise int64) int64 {
+	if !q.Has(name) {
+		return otherwise
+	}
+	t, err := wire.ParseTime(q.values[name])
+	if err != nil {
+		q.Fail(name, "an RFC 3339 date and time such as 2022-01-31T09:30:00Z, or a date")
+		return otherwise
+	}
+	return t
+}
+
+// Zone reads the name of a time zone of the IANA database.
+func (q *Query) Zone(name, otherwise string) string {
+	if !q.Has(name) {
+		return otherwise
+	}
+	zone := q.values[name]
+	// Go gives "" and "Local" a meaning of its own, and the machine "posixrules".
+	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" || zone == "posixrules" {
+		q.Fail(name, "an IANA time zone such as Europe/Berlin")
+	}
+	return zone
+}
+
+// encodeWith returns the query with the parameter name set to value, which needs no escaping.
+func (q *Query) encodeWith(name, value string) string {
+	var b strings.Builder
+	for _, n := range q.order {
+		if n != name {
+			b.WriteString(url.QueryEscape(n) + "=" + url.QueryEscape(q.values[n]) + "&")
+		}
+	}
+	return b.String() + name + "=" + value
+}

@@ -1,0 +1,110 @@
+package httpserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// metrics counts requests. http.server.request.duration and http.server.active_requests follow OpenTelemetry's
+// semantic conventions for HTTP servers. http.server.response.size, the attribute listener and the status "none" are
+// our own.
+type metrics struct {
+	duration metric.Float64Histogram
+	size     metric.Int64Counter
+	inFlight atomic.Int64
+	listener attribute.KeyValue
+	known    sync.Map // of requestKind to *measure
+}
+
+// requestKind has the attributes of the metrics of a request. All three have few values, whatever clients send.
+type requestKind struct {
+	route, method string
+	status        int
+}
+
+// measure holds the attributes of a kind in the forms that the instruments take, made once.
+type measure struct {
+	record []metric.RecordOption
+	add    []metric.AddOption
+}
+
+// newMetrics makes the instruments of one listener, named public or internal.
+func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error) {
+	meter := provider.Meter("github.com/lectern-dev/lectern/shared/http/httpserver")
+	m := &metrics{listener: attribute.String("listener", listener)}
+	var err error
+	if m.duration, err = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of HTTP server requests, to the end of the body.")); err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
+	if m.size, err = meter.Int64Counter("http.server.response.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes of response bodies as sent, compressed where they were.")); err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
+	active, err := meter.Int64ObservableUpDownCounter("http.server.active_requests", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests that are being answered."))
+	if err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
+	set := metric.WithAttributes(m.listener)
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(active, m.inFlight.Load(), set)
+		return nil
+	}, active)
+	if err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
+	return m, nil
+}
+
+// record counts one request that took elapsed.
+func (m *metrics) record(x *exchange, elapsed time.Duration) {
+	kind := requestKind{route: x.info.Route, method: knownMethod(x.request.Method), status: x.status}
+	known, ok := m.known.Load(kind)
+	if !ok {
+		set := metric.WithAttributeSet(kind.attributes(m.listener))
+		known, _ = m.known.LoadOrStore(kind, &measure{
+			record: []metric.RecordOption{set},
+			add:    []metric.AddOption{set},
+		})
+	}
+	ms := known.(*measure)
+	// Not the request's context: nothing is read from it, and a canceled one would still count.
+	ctx := context.Background()
+	m.duration.Record(ctx, elapsed.Seconds(), ms.record...)
+	m.size.Add(ctx, x.bytes, ms.add...)
+}
+
+func (k requestKind) attributes(listener attribute.KeyValue) attribute.Set {
+	kvs := []attribute.KeyValue{
+		listener,
+		attribute.String("http.request.method", k.method),
+		attribute.String("http.route", k.route),
+	}
+	if k.status == 0 {
+		// The connection ended before an answer.
+		kvs = append(kvs, attribute.String("http.response.status_code", "none"))
+	} else {
+		kvs = append(kvs, attribute.String("http.response.status_code", strconv.Itoa(k.status)))
+	}
+	return attribute.NewSet(kvs...)
+}
+
+// knownMethod returns method, or "_OTHER" for one outside RFC 9110 and RFC 5789, as clients can send
+// any word.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		return method
+	}
+	return "_OTHER"
+}

@@ -1,0 +1,262 @@
+// Package migrate owns the schema of a service in its database. It runs numbered SQL migrations, and grants the
+// roles that read and write the privileges that they need.
+//
+// It never goes back: a migration works with the code of the version before, and is never undone. The package must
+// connect to the server itself, not through PgBouncer in transaction mode.
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// Role is a role of a service in its database. The owner, which migrates, is not one of them.
+type Role string
+
+// The roles. A schema grants those that its service has.
+const (
+	Reader  Role = "reader"  // serves the public operations
+	Ingest  Role = "ingest"  // stores incoming data
+	Remover Role = "remover" // removes data
+	Admin   Role = "admin"   // administers the keys
+)
+
+// RoleStatementTimeout is the statement_timeout that [Up] gives to roles, for connections that set none
+// themselves: through poolers and by hand.
+const RoleStatementTimeout = time.Minute
+
+// lockTimeout is how long Up waits for another migration, because building an index on large tables takes long.
+const lockTimeout = 30 * time.Minute
+
+// lockPause is the shortest time between two attempts to get the lock. The longest is twice that.
+const lockPause = 50 * time.Millisecond
+
+// ErrEarlierBuild is the error of a database that an unreleased build has migrated. There is no way from its tables to
+// those of this version.
+var ErrEarlierBuild = errors.New("the database has tables of an earlier, unreleased build: use an empty database")
+
+// Schema describes a service's tables and the roles that may use them.
+type Schema struct {
+	// Name is the service's name in lower case. It names the table that records the migrations and the lock. Several
+	// schemas may share a database.
+	Name string
+
+	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. Until the first release,
+	// a change of the first file also gives it the next number. Then older databases are refused with ErrEarlierBuild.
+	Migrations fs.FS
+
+	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A privilege
+	// that is no longer listed is revoked. During an upgrade, code of the version before still runs and may start again. So
+	// keep a privilege in the list for one version after its last use, and add one with a migration, if only an empty one.
+	Grants map[Role][]string
+}
+
+// Table returns the name of the table that records the migrations. A database without it was never migrated.
+func (s Schema) Table() string { return s.Name + "_migrations" }
+
+// Up runs the pending migrations of s in the database at ownerURL and grants the roles their privileges. roles
+// names the login role of each. A role that is missing, empty or the owner itself gets no privileges. The others lose the
+// privileges that s does not list on its tables, unless a later version has migrated the database. Up may run at every
+// start, in several processes at once, and while code of the version before runs.
+func Up(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
+	cfg, err := pgx.ParseConfig(ownerURL)
+	if err != nil {
+		return errBadURL
+	}
+	// The role may have a statement_timeout that is meant for requests.
+	cfg.RuntimeParams["statement_timeout"] = "0"
+	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
+	newest, err := migrateUp(ctx, cfg, s, log)
+	if err != nil {
+		return fmt.Errorf("migrate %s: %w", s.Name, err)
+	}
+	if err := grant(ctx, cfg, s, roles, newest); err != nil {
+		return fmt.Errorf("grant on %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// migrateUp runs the pending migrations. newest is false if a later version has migrated the database already.
+func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (newest bool, err error) {
+	db := stdlib.OpenDB(*cfg)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
+		goose.WithTableName(s.Table()),
+		goose.WithSessionLocker(sessionLock(lockID(s.Name+" migrations"))),
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return false, err
+	}
+	done, err := provider.Up(ctx)
+	for _, r := range done {
+		log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
+			slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	}
+	partial, failed := errors.AsType[*goose.PartialError](err)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == duplicateTable &&
+		failed && partial.Failed.Source.Version == provider.ListSources()[0].Version {
+		return false, ErrEarlierBuild
+	}
+	if err != nil {
+		return false, err
+	}
+	current, target, err := provider.GetVersions(ctx)
+	return current <= target, err
+}
+
+// duplicateTable is the SQLSTATE of a table that exists already.
+const duplicateTable = "42P07"
+
+// grant gives the roles the privileges that s lists and, if newest, revokes others. It does so in one transaction, so that no
+// session sees the time between. One process does so at a time, as two concurrent grants on the same table fail.
+func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string, newest bool) error {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockID(s.Name+" grants")); err != nil {
+			return err
+		}
+		logins := map[Role]string{}
+		for role := range s.Grants {
+			if login := roles[role]; login != "" && login != cfg.User {
+				logins[role] = login
+			}
+		}
+		if newest {
+			// Two roles may have the same login, so all is revoked before anything is granted.
+			for _, login := range logins {
+				if _, err := tx.Exec(ctx, "REVOKE ALL ON "+strings.Join(s.tables(), ", ")+" FROM "+pgx.Identifier{login}.Sanitize()); err != nil {
+					return fmt.Errorf("from the role %s: %w", login, err)
+				}
+			}
+		}
+		for _, role := range slices.Sorted(maps.Keys(logins)) {
+			login := logins[role]
+			for _, g := range s.Grants[role] {
+				if _, err := tx.Exec(ctx, "GRANT "+g+" TO "+pgx.Identifier{login}.Sanitize()); err != nil {
+					return fmt.Errorf("to the role %s: %w", login, err)
+				}
+			}
+			if err := limitRole(ctx, tx, login); err != nil {
+				return fmt.Errorf("limit the role %s: %w", login, err)
+			}
+		}
+		return nil
+	})
+}
+
+// tables returns the tables that s grants something on.
+func (s Schema) tables() []string {
+	all := map[string]bool{}
+	for _, grants := range s.Grants {
+		for _, g := range grants {
+			_, tables, _ := strings.Cut(g, " ON ")
+			for table := range strings.SplitSeq(tables, ",") {
+				all[strings.TrimSpace(table)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// limitRole sets the role's statement_timeout in this database, unless it has one or the owner may not set it.
+func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
+	var db string
+	var limited bool
+	err := tx.QueryRow(ctx, `
+		SELECT current_database(), EXISTS (
+			SELECT FROM pg_db_role_setting s
+			CROSS JOIN unnest(s.setconfig) AS setting
+			WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = $1)
+			AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+			AND setting LIKE 'statement_timeout=%')`, login).Scan(&db, &limited)
+	if err != nil || limited {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "ALTER ROLE "+pgx.Identifier{login}.Sanitize()+" IN DATABASE "+pgx.Identifier{db}.Sanitize()+
+			" SET statement_timeout = "+strconv.FormatInt(RoleStatementTimeout.Milliseconds(), 10))
+		return err
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
+		return nil
+	}
+	return err
+}
+
+// sessionLock is the key of the advisory lock that a migration holds. goose's own locker asks at most once a second:
+// of a hundred replicas that start at once, the last would wait for minutes.
+type sessionLock int64
+
+var _ lock.SessionLocker = sessionLock(0)
+
+// SessionLock waits for the lock, for at most lockTimeout.
+func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for {
+		// Poll the lock, do not block on it. CREATE INDEX CONCURRENTLY waits for every transaction. A transaction
+		// that waits for this lock would wait for the index, and neither would end.
+		var locked bool
+		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, int64(l)).Scan(&locked)
+		if err != nil || locked {
+			return err
+		}
+		pause := time.NewTimer(lockPause + rand.N(lockPause))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("wait for another migration: %w", ctx.Err())
+		}
+	}
+}
+
+// SessionUnlock releases the lock.
+func (l sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, int64(l))
+	return err
+}
+
+// lockID returns the key of an advisory lock.
+func lockID(what string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("lectern " + what))
+	return int64(h.Sum64())
+}
+
+// UserOf returns the login role of url, or "" if url is empty or cannot be parsed.
+func UserOf(url string) string {
+	if url == "" {
+		return ""
+	}
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return ""
+	}
+	return cfg.User
+}
+
+// errBadURL omits the URL: the unreadable part may be the password.
+var errBadURL = errors.New("the owner's database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")

@@ -1,0 +1,230 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func notes() migrate.Schema {
+	return migrate.Schema{
+		Name: "notes",
+		Migrations: fstest.MapFS{
+			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
+			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+		},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader: {"SELECT ON notes"},
+			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		},
+	}
+}
+
+func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
+	empty := migrate.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	db := pgtest.Database(t, empty)
+	// A newer version with more migrations uses this database.
+	full := notes()
+	full.Migrations.(fstest.MapFS)["0003_notes.sql"] = full.Migrations.(fstest.MapFS)["0001_notes.sql"]
+	full.Migrations.(fstest.MapFS)["0004_body.sql"] = full.Migrations.(fstest.MapFS)["0002_body.sql"]
+	full.Migrations.(fstest.MapFS)["0001_nothing.sql"] = empty.Migrations.(fstest.MapFS)["0001_nothing.sql"]
+	delete(full.Migrations.(fstest.MapFS), "0001_notes.sql")
+	delete(full.Migrations.(fstest.MapFS), "0002_body.sql")
+	roles := map[migrate.Role]string{migrate.Reader: migrate.UserOf(db.ReaderURL), migrate.Ingest: migrate.UserOf(db.IngestURL)}
+	log := slog.New(slog.DiscardHandler)
+
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = migrate.Up(context.Background(), db.OwnerURL, full, roles, log) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate.Up(t.Context(), db.OwnerURL, full, roles, log); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	// The previous version can still start.
+	if err := migrate.Up(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
+		t.Errorf("by the previous version: %v", err)
+	}
+	p := open(t, db.OwnerURL, pgdb.Options{})
+	var reads, readerWrites, writes, indexed bool
+	err := p.QueryRow(t.Context(), []any{&reads, &readerWrites, &writes, &indexed}, `
+		SELECT has_table_privilege($1, 'notes', 'SELECT'), has_table_privilege($1, 'notes', 'INSERT'),
+			has_table_privilege($2, 'notes', 'INSERT'), (SELECT indisvalid FROM pg_index WHERE indexrelid = 'notes_body'::regclass)`,
+		roles[migrate.Reader], roles[migrate.Ingest])
+	if err != nil || !reads || readerWrites || !writes || !indexed {
+		t.Errorf("reader selects %t, inserts %t; ingest inserts %t; index valid %t; %v", reads, readerWrites, writes, indexed, err)
+	}
+}
+
+// A right that a schema does not list any more is revoked. Rights of other roles and on other tables stay. So do the rights
+// that a later version has granted, when code of the version before starts again.
+func TestMigrateRevokes(t *testing.T) {
+	server := pgtest.Private(t, nil)
+	db := server.Database(t, notes())
+	log := slog.New(slog.DiscardHandler)
+	reader, ingest := migrate.UserOf(db.ReaderURL), migrate.UserOf(db.IngestURL)
+	own := open(t, server.URL(pglocal.Superuser, db.Name), pgdb.Options{})
+	may := func(role, privilege, table string) (has bool) {
+		t.Helper()
+		if err := own.QueryRow(t.Context(), []any{&has}, `SELECT has_any_column_privilege($1, $3, $2)`, role, privilege, table); err != nil {
+			t.Fatal(err)
+		}
+		return has
+	}
+	up := func(s migrate.Schema, roles map[migrate.Role]string) {
+		t.Helper()
+		if err := migrate.Up(t.Context(), db.OwnerURL, s, roles, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{
+		`GRANT UPDATE (body) ON notes TO notes_reader`, `CREATE TABLE others (id int)`,
+		`GRANT SELECT ON others TO notes_reader`, `GRANT SELECT ON notes TO notes_remover`,
+	} {
+		if _, err := db.Owner.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	up(notes(), map[migrate.Role]string{migrate.Reader: reader, migrate.Ingest: ingest})
+	if may(reader, "UPDATE", "notes") || !may(reader, "SELECT", "notes") || !may(ingest, "UPDATE", "notes") {
+		t.Error("the reader updates, or a role lacks a listed privilege")
+	}
+	if !may(reader, "SELECT", "others") || !may("notes_remover", "SELECT", "notes") {
+		t.Error("a right on another table, or of another role, is gone")
+	}
+	// One login for two roles has what each of them has.
+	up(notes(), map[migrate.Role]string{migrate.Reader: ingest, migrate.Ingest: ingest})
+	if !may(ingest, "UPDATE", "notes") {
+		t.Error("a login of two roles lost the right of one of them")
+	}
+	later := notes()
+	later.Migrations.(fstest.MapFS)["0003_nothing.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nSELECT 1;\n")}
+	later.Grants[migrate.Reader] = []string{"SELECT, DELETE ON notes"}
+	for _, s := range []migrate.Schema{later, notes()} {
+		up(s, map[migrate.Role]string{migrate.Reader: reader})
+		var deletes bool
+		if err := own.QueryRow(t.Context(), []any{&deletes}, `SELECT has_table_privilege($1, 'notes', 'DELETE')`, reader); err != nil || !deletes {
+			t.Errorf("the later version's right to delete: %t, %v", deletes, err)
+		}
+	}
+}
+
+func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	owner := migrate.UserOf(db.OwnerURL)
+	for _, roles := range []map[migrate.Role]string{nil, {migrate.Reader: ""}, {migrate.Reader: owner, migrate.Ingest: owner}} {
+		if err := migrate.Up(t.Context(), db.OwnerURL, notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
+			t.Errorf("roles %v: %v", roles, err)
+		}
+	}
+	odd := map[migrate.Role]string{migrate.Reader: `no such "role"; DROP TABLE notes`}
+	if err := migrate.Up(t.Context(), db.OwnerURL, notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("an unknown role was given grants")
+	}
+}
+
+func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
+	server := pgtest.Private(t, nil)
+	db := server.Database(t, notes())
+	roles := map[migrate.Role]string{migrate.Reader: migrate.UserOf(db.ReaderURL), migrate.Ingest: migrate.UserOf(db.IngestURL)}
+	log := slog.New(slog.DiscardHandler)
+	timeout := func(url string) (got string) {
+		t.Helper()
+		if err := open(t, url, pgdb.Options{}).QueryRow(t.Context(), []any{&got}, `SHOW statement_timeout`); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	// The owner cannot alter other roles. Up ignores that.
+	if err := migrate.Up(t.Context(), db.OwnerURL, notes(), roles, log); err != nil {
+		t.Fatal(err)
+	}
+	if got := timeout(db.ReaderURL); got != "0" {
+		t.Errorf("by the owner: the reader's statement_timeout is %s", got)
+	}
+	admin := server.URL(pglocal.Superuser, db.Name)
+	own := open(t, admin, pgdb.Options{})
+	if _, err := own.Exec(t.Context(), `ALTER ROLE notes_ingest SET statement_timeout = '7s'`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := migrate.Up(t.Context(), admin, notes(), roles, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := timeout(db.ReaderURL); got != "1min" {
+		t.Errorf("by a superuser: the reader's statement_timeout is %s, want 1min", got)
+	}
+	if got := timeout(db.IngestURL); got != "7s" {
+		t.Errorf("one that was set before became %s, want 7s as it was", got)
+	}
+}
+
+func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	broken := notes()
+	broken.Migrations.(fstest.MapFS)["0003_broken.sql"] = &fstest.MapFile{
+		Data: []byte("-- +goose Up\nCREATE TABLE half (id int);\nSELECT no_such_column;\n"),
+	}
+	log := slog.New(slog.DiscardHandler)
+	if err := migrate.Up(t.Context(), db.OwnerURL, broken, nil, log); err == nil {
+		t.Fatal("no error")
+	}
+	p := open(t, db.OwnerURL, pgdb.Options{})
+	var there bool
+	if err := p.QueryRow(t.Context(), []any{&there}, `SELECT to_regclass('half') IS NOT NULL`); err != nil || there {
+		t.Errorf("a part of it remains: %t, %v", there, err)
+	}
+}
+
+// TestDatabasesOfEarlierBuildsAreRefused checks that an initial migration with another number refuses existing tables.
+func TestDatabasesOfEarlierBuildsAreRefused(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	later := notes()
+	files := later.Migrations.(fstest.MapFS)
+	files["0100_initial.sql"] = files["0001_notes.sql"]
+	delete(files, "0001_notes.sql")
+	delete(files, "0002_body.sql")
+	if err := migrate.Up(t.Context(), db.OwnerURL, later, nil, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrEarlierBuild) {
+		t.Errorf("got %v, want %v", err, migrate.ErrEarlierBuild)
+	}
+}
+
+func TestUserOf(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"URL", "postgres://reader:pw@h/db", "reader"},
+		{"keywords", "user=reader host=h", "reader"},
+		{"escaped", "postgres://re%20ader@h/db", "re ader"},
+		{"empty", "", ""},
+		{"not a URL", "postgres://h:port/db", ""},
+	} {
+		if got := migrate.UserOf(tt.in); got != tt.want {
+			t.Errorf("%s: UserOf(%q) = %q, want %q", tt.name, tt.in, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,423 @@
+package pgdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func notes() migrate.Schema {
+	return migrate.Schema{
+		Name: "notes",
+		Migrations: fstest.MapFS{
+			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
+			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+		},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader: {"SELECT ON notes"},
+			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		},
+	}
+}
+
+func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func isUnavailable(err error) bool {
+	return err != nil && apierr.From(err).Code() == apierr.Unavailable
+}
+
+func TestQuery(t *testing.T) {
+	p := open(t, pgtest.Database(t, notes()).IngestURL, pgdb.Options{MaxConns: 1, StatementTimeout: time.Minute})
+	ctx := t.Context()
+	if tag, err := p.Exec(ctx, `INSERT INTO notes SELECT n, 'b' || n FROM generate_series(1, $1::int) n`, 5); err != nil || tag.RowsAffected() != 5 {
+		t.Fatalf("insert: %v, %v", tag, err)
+	}
+	var got []string
+	read := func(rows pgx.Rows) error {
+		for rows.Next() {
+			got = append(got, string(rows.RawValues()[0]))
+		}
+		return nil
+	}
+	// The pool has one connection, so each query also shows that the previous one returned it.
+	if err := p.Query(ctx, read, `SELECT body FROM notes WHERE id > $1 ORDER BY id`, 2); err != nil || strings.Join(got, " ") != "b3 b4 b5" {
+		t.Errorf("rows %v, %v", got, err)
+	}
+	if err := p.Query(ctx, read, `SELECT 1 / (id - 3) FROM notes ORDER BY id`); err == nil {
+		t.Error("an error after the first rows was not seen")
+	}
+	if err := p.Query(ctx, func(pgx.Rows) error { return errStop }, `SELECT body FROM notes`); !errors.Is(err, errStop) {
+		t.Errorf("the reader's own error came back as %v", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = p.Query(ctx, func(pgx.Rows) error { panic("in the reader") }, `SELECT body FROM notes`)
+	}()
+	var body string
+	if err := p.QueryRow(ctx, []any{&body}, `SELECT body FROM notes WHERE id = $1`, 4); err != nil || body != "b4" {
+		t.Errorf("QueryRow: %q, %v", body, err)
+	}
+	if err := p.QueryRow(ctx, []any{&body}, `SELECT body FROM notes WHERE id = $1`, 40); !errors.Is(err, pgx.ErrNoRows) {
+		t.Errorf("QueryRow of none: %v, want ErrNoRows", err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := p.Query(canceled, read, `SELECT body FROM notes`); !errors.Is(err, context.Canceled) || isUnavailable(err) {
+		t.Errorf("a canceled request: %v, want Canceled", err)
+	}
+	if err := p.Health(ctx); err != nil {
+		t.Errorf("Health: %v", err)
+	}
+}
+
+var errStop = errors.New("stop")
+
+func TestInTx(t *testing.T) {
+	p := open(t, pgtest.Database(t, notes()).IngestURL, pgdb.Options{MaxConns: 1})
+	ctx := t.Context()
+	insert := func(id int, then func() error) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `INSERT INTO notes VALUES ($1)`, id); err != nil {
+				return err
+			}
+			return then()
+		}
+	}
+	if err := p.InTx(ctx, insert(1, func() error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.InTx(ctx, insert(2, func() error { return errStop })); !errors.Is(err, errStop) {
+		t.Errorf("InTx: %v, want the function's own error", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = p.InTx(ctx, insert(3, func() error { panic("in the transaction") }))
+	}()
+	var ids []int32
+	if err := p.QueryRow(ctx, []any{&ids}, `SELECT array_agg(id) FROM notes`); err != nil || len(ids) != 1 || ids[0] != 1 {
+		t.Errorf("stored %v, %v; want the committed row alone", ids, err)
+	}
+}
+
+func TestAFullPoolAnswersInTime(t *testing.T) {
+	p := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 1, AcquireTimeout: time.Second})
+	taken, free := make(chan struct{}), make(chan struct{})
+	held := make(chan error, 1)
+	go func() {
+		for { // on a busy machine the first connection may take longer than a request waits for it
+			err := p.Query(context.Background(), func(pgx.Rows) error { close(taken); <-free; return nil }, `SELECT 1`)
+			if !isUnavailable(err) {
+				held <- err
+				return
+			}
+		}
+	}()
+	<-taken
+	begin := time.Now()
+	err := p.Ping(t.Context())
+	if took := time.Since(begin); !isUnavailable(err) || took > time.Minute {
+		t.Errorf("a full pool: %v after %v, want unavailable", err, took)
+	}
+	if err := p.Health(t.Context()); !isUnavailable(err) {
+		t.Errorf("Health of a pool that is stuck: %v", err)
+	}
+	close(free)
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
+	if err := p.Ping(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestStatementTimeout(t *testing.T) {
+	url := pgtest.Database(t, notes()).ReaderURL
+	p := open(t, url, pgdb.Options{StatementTimeout: 50 * time.Millisecond})
+	if _, err := p.Exec(t.Context(), `SELECT pg_sleep(60)`); !isUnavailable(err) {
+		t.Errorf("a slow statement: %v, want unavailable", err)
+	}
+}
+
+// TestOwnTimeout checks that without STATEMENT_TIMEOUT the service ends a statement, and that its connection sets no limit of
+// its own, which a pooler may refuse.
+func TestOwnTimeout(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	admin := pgtest.Server(t).AdminURL()
+	var limit string
+	usual := open(t, db.IngestURL, pgdb.Options{})
+	if err := usual.QueryRow(t.Context(), []any{&limit}, `SELECT setting FROM pg_settings WHERE name = 'statement_timeout' AND source <> 'client'`); err != nil {
+		t.Errorf("the connection sets statement_timeout: %v", err)
+	}
+	err := usual.InTx(t.Context(), func(ctx context.Context, _ pgx.Tx) error {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > 30*time.Second || time.Until(end) < 20*time.Second {
+			t.Errorf("a transaction ends at %v, in %v; want 30 s", end, time.Until(end))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	p := open(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, OwnTimeout: 500 * time.Millisecond})
+	const long = `SELECT pg_sleep(600)`
+	for name, run := range map[string]func() error{
+		"a query":     func() error { return p.Query(t.Context(), drain, long) },
+		"a statement": func() error { _, err := p.Exec(t.Context(), long); return err },
+		"a transaction": func() error {
+			return p.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long); return err })
+		},
+	} {
+		var pid int
+		eventually.Succeeds(t, "a connection", func() error { return p.QueryRow(t.Context(), []any{&pid}, `SELECT pg_backend_pid()`) })
+		if err := run(); !isUnavailable(err) {
+			t.Errorf("%s: %v, want unavailable", name, err)
+		}
+		activity(t, admin, `NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active')`, pid)
+	}
+	eventually.Succeeds(t, "the next caller gets a connection", func() error { return p.Ping(t.Context()) })
+}
+
+func TestAHungServerIsGivenUp(t *testing.T) {
+	server := pgtest.Private(t, nil)
+	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: 100 * time.Millisecond, AcquireTimeout: 100 * time.Millisecond})
+	eventually.Succeeds(t, "a connection is made in the short time that the pool has", func() error { return p.Ping(t.Context()) })
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	err := p.Query(t.Context(), func(rows pgx.Rows) error { rows.Next(); return nil }, `SELECT $1::int`, 1)
+	if took := time.Since(begin); !isUnavailable(err) || took > 10*time.Second {
+		t.Errorf("a hung server: %v after %v, want unavailable", err, took)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
+}
+
+func TestRecoversFromARestart(t *testing.T) {
+	server := pgtest.Private(t, nil)
+	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{})
+	if err := p.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := p.Ping(t.Context()); !isUnavailable(err) {
+			t.Errorf("a killed server: %v, want unavailable", err)
+		}
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
+}
+
+func TestPreparedStatementsGone(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	p := open(t, db.OwnerURL, pgdb.Options{MaxConns: 1})
+	get := func() error {
+		var n int
+		return p.QueryRow(t.Context(), []any{&n}, `SELECT count(*) FROM notes WHERE id > $1`, 0)
+	}
+	all := func() error {
+		return p.Query(t.Context(), func(rows pgx.Rows) error { rows.Next(); return nil }, `SELECT * FROM notes WHERE id > $1`, 0)
+	}
+	if err := errors.Join(get(), all()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Exec(t.Context(), `DEALLOCATE ALL`); err != nil {
+		t.Fatal(err)
+	}
+	if err := get(); err != nil {
+		t.Errorf("after DEALLOCATE: %v", err)
+	}
+	if err := all(); err != nil {
+		t.Errorf("after DEALLOCATE: %v", err)
+	}
+	if _, err := p.Exec(t.Context(), `ALTER TABLE notes ADD COLUMN more int`); err != nil {
+		t.Fatal(err)
+	}
+	if err := all(); err != nil {
+		t.Errorf("after a column was added: %v", err)
+	}
+}
+
+func TestOpenDoesNotNeedTheServer(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	p := open(t, "postgres://u:secret@"+addr+"/db?sslmode=disable", pgdb.Options{})
+	if err := p.Ping(t.Context()); !isUnavailable(err) {
+		t.Errorf("no server: %v, want unavailable", err)
+	}
+	if err := p.Health(t.Context()); !isUnavailable(err) {
+		t.Errorf("no server: Health is %v", err)
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	tests := []struct {
+		name, url string
+		in        pgdb.Options
+		want      []string
+	}{
+		{"no URL", "", pgdb.Options{}, []string{"no URL"}},
+		{"not a URL", "postgres://u:secret@h:not-a-port/db", pgdb.Options{}, []string{"cannot be read"}},
+		{"options", "postgres://h/db", pgdb.Options{MaxConns: -1, AcquireTimeout: -1},
+			[]string{"DATABASE_MAX_CONNS", "DATABASE_ACQUIRE_TIMEOUT"}},
+		{"mode", "postgres://u:secret@h/db?default_query_exec_mode=describe_exec", pgdb.Options{}, []string{"describe_exec"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := pgdb.Open(t.Context(), config.NewSecret(tt.url), tt.in)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v contains the password", err)
+			}
+		})
+	}
+}
+
+func TestTelemetryHasNoStatementText(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	figures := sdkmetric.NewManualReader()
+	p := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{
+		Name: "notes", TracerProvider: tracer, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(figures)),
+	})
+	ctx, request := tracer.Tracer("test").Start(t.Context(), "request")
+	defer request.End()
+	var got string
+	if err := p.QueryRow(ctx, []any{&got}, `SELECT 'canary' || $1::text`, "argument"); err != nil {
+		t.Fatal(err)
+	}
+	named := false
+	for _, s := range spans.GetSpans() {
+		named = named || s.Name == "SELECT"
+		for _, a := range s.Attributes {
+			if v := a.Value.String(); strings.Contains(v, "canary") || strings.Contains(v, "argument") {
+				t.Errorf("span %s has %s = %s", s.Name, a.Key, v)
+			}
+		}
+	}
+	if !named {
+		t.Errorf("no span SELECT among %v", spans.GetSpans())
+	}
+	var rm metricdata.ResourceMetrics
+	if err := figures.Collect(t.Context(), &rm); err != nil {
+		t.Fatal(err)
+	}
+	if len(rm.ScopeMetrics) == 0 {
+		t.Error("no figures of the pool")
+	}
+}
+
+func BenchmarkQuery(b *testing.B) {
+	db := pgtest.Database(b, notes())
+	p, err := pgdb.Open(b.Context(), config.NewSecret(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	bare, err := pgx.Connect(b.Context(), db.ReaderURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bare.Close(b.Context())
+	read := func(rows pgx.Rows) error {
+		for rows.Next() {
+		}
+		return nil
+	}
+	b.Run("pool", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := p.Query(b.Context(), read, `SELECT id FROM notes WHERE id = $1`, 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("bare connection", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			rows, err := bare.Query(b.Context(), `SELECT id FROM notes WHERE id = $1`, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_ = read(rows)
+			rows.Close()
+			if rows.Err() != nil {
+				b.Fatal(rows.Err())
+			}
+		}
+	})
+}
+
+// A pooler that takes no statement_timeout is named with the cure.
+func TestAPoolerRefusesTheTimeout(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			backend := pgproto3.NewBackend(conn, conn)
+			if _, err := backend.ReceiveStartupMessage(); err == nil {
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: statement_timeout"})
+				_ = backend.Flush()
+			}
+			_ = conn.Close()
+		}
+	}()
+	p := open(t, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable", pgdb.Options{StatementTimeout: time.Minute, AcquireTimeout: time.Minute})
+	if err := p.Ping(t.Context()); !isUnavailable(err) || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "set STATEMENT_TIMEOUT=0") {
+		t.Errorf("%v: %v", err, errors.Unwrap(err))
+	}
+}

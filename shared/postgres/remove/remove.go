@@ -1,0 +1,60 @@
+// Package remove removes everything that a service holds about a project, in short transactions. A service names its
+// tables.
+package remove
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+)
+
+const (
+	// RowsAtOnce is how many rows one statement removes. It continues to the end of the last row's key.
+	RowsAtOnce = 500
+
+	// mostStatements is how many statements one request runs.
+	mostStatements = 20
+)
+
+// Table is a table with the column project_id. Its rows are removed in the order of the column Key.
+type Table struct{ Name, Key string }
+
+// The row count of the statement itself would be wrong on distributed tables.
+const removeFirst = `
+DELETE FROM %[1]s
+WHERE project_id = $1 AND %[2]s <= (
+    SELECT w.%[2]s
+    FROM (SELECT %[2]s FROM %[1]s WHERE project_id = $1 ORDER BY %[2]s LIMIT $2) w
+    ORDER BY w.%[2]s DESC
+    LIMIT 1)
+RETURNING 1`
+
+// Project removes the project's rows of the tables in order, [RowsAtOnce] in a transaction. It returns how many rows of each
+// table it removed, even with an error. After 20 statements it stops, and reports that there may be more.
+func Project(ctx context.Context, pool *pgdb.Pool, projectID string, tables ...Table) (removed []int, more bool, err error) {
+	removed = make([]int, len(tables))
+	left := mostStatements
+	for i, table := range tables {
+		sql := fmt.Sprintf(removeFirst, table.Name, table.Key)
+		for done := false; !done; left-- {
+			if left == 0 {
+				return removed, true, nil
+			}
+			n := 0
+			err := pool.Query(ctx, func(rows pgx.Rows) error {
+				for n = 0; rows.Next(); n++ {
+				}
+				return nil
+			}, sql, projectID, RowsAtOnce)
+			if err != nil {
+				return removed, false, err
+			}
+			removed[i] += n
+			done = n < RowsAtOnce
+		}
+	}
+	return removed, false, nil
+}

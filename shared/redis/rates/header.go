@@ -1,0 +1,40 @@
+package rates
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// The headers' names as net/http stores them. On the wire, case does not matter.
+const (
+	limitHeader  = "Ratelimit"
+	policyHeader = "Ratelimit-Policy"
+)
+
+// WriteHeader sets RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers has them:
+//
+//	RateLimit: "default";r=1999;t=1          requests left; seconds until all are there again
+//	RateLimit-Policy: "default";q=2000;w=2   the burst; seconds in which it is earned back
+//
+// Seconds are rounded up. It sets nothing when no rate applies.
+func (r Result) WriteHeader(h http.Header) {
+	if r.Rate.PerSecond == 0 {
+		return
+	}
+	var buf [128]byte
+	b := append(buf[:0], `"default";r=`...)
+	b = strconv.AppendInt(b, int64(r.Remaining), 10)
+	b = append(b, `;t=`...)
+	b = strconv.AppendInt(b, seconds(r.ResetAfter), 10)
+	n := len(b)
+	b = append(b, `"default";q=`...)
+	b = strconv.AppendInt(b, int64(r.Rate.Burst), 10)
+	b = append(b, `;w=`...)
+	b = strconv.AppendInt(b, int64((r.Rate.Burst+r.Rate.PerSecond-1)/r.Rate.PerSecond), 10)
+	text := string(b)
+	values := []string{text[:n], text[n:]}
+	h[limitHeader], h[policyHeader] = values[:1:1], values[1:]
+}
+
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
