@@ -2,7 +2,7 @@
 {{- define "lectern.dev.waitForPostgres" -}}
 image: {{ include "lectern.image" (dict "root" .root "image" .root.Values.dev.postgres.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-command: [sh, -c, "for second in $(seq 300); do pg_isready -q -U postgres -h {{ include "lectern.fullname" .root }}-dev-postgres && exit 0; sleep 1; done; exit 1"]
+command: [sh, -c, "for second in $(seq 300); do pg_isready -U postgres -h {{ include "lectern.fullname" .root }}-dev-postgres && exit 0; sleep 1; done; exit 1"]
 resources:
   {{- include "lectern.resources" .c.resources | nindent 2 }}
 securityContext:
