@@ -119,6 +119,20 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 			_, _ = io.WriteString(w, "body")
 			w.Header().Set("X-"+canary, "v")
 		},
+		"header, folded": func(w http.ResponseWriter, _ *http.Request) {
+			// net/http joins the lines of a folded header by a space.
+			w.Header().Set("X-Echo", canary[:10]+" "+canary[10:])
+		},
+		"base64 in a header, folded": func(w http.ResponseWriter, _ *http.Request) {
+			text := base64.StdEncoding.EncodeToString([]byte("Bearer " + canary))
+			w.Header().Set("X-Echo", text[:12]+" "+text[12:24]+" "+text[24:])
+		},
+		"base64 in a trailer, folded": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Echo")
+			_, _ = io.WriteString(w, "body")
+			text := base64.StdEncoding.EncodeToString([]byte("Bearer " + canary))
+			w.Header().Set("X-Echo", text[:12]+" "+text[12:])
+		},
 		"early hints": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "<https://x.test/"+canary+">")
 			w.WriteHeader(http.StatusEarlyHints)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
 // maxFields bounds the number of an answer's headers. Each is searched, and takes more memory than its bytes.
@@ -259,13 +260,28 @@ func (s *search) header(h http.Header) (found int) {
 	})
 	for _, values := range h {
 		for i, v := range values {
-			if clean, hit := s.matcher.String(v); hit {
+			clean, hit := s.matcher.String(v)
+			if s.isFolded(clean) {
+				clean, hit = secret.Redacted, true
+			}
+			if hit {
 				values[i] = clean
 				found++
 			}
 		}
 	}
 	return found
+}
+
+// isFolded reports whether a header's value holds a credential over several lines (RFC 9112, section 5.2). net/http puts a
+// space in place of each line break.
+func (s *search) isFolded(value string) bool {
+	joined := strings.ReplaceAll(value, " ", "")
+	if len(joined) == len(value) {
+		return false
+	}
+	_, hit := s.matcher.String(joined)
+	return hit
 }
 
 // inName reports whether a header's name holds a credential. It ignores the case of letters, because HTTP changes that

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
 
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
@@ -95,13 +97,23 @@ func latin1(s string) string {
 	return eachByte(func(c byte) string { return string(rune(c)) })(s)
 }
 
+// windows1252 decodes UTF-8 as windows-1252 and encodes the result as UTF-8. Like a browser, it leaves the five bytes that
+// windows-1252 does not define.
+func windows1252(s string) string {
+	return eachByte(func(c byte) string {
+		if char := charmap.Windows1252.DecodeByte(c); char != utf8.RuneError {
+			return string(char)
+		}
+		return string(rune(c))
+	})(s)
+}
+
 // composed draws up to as many nested escapes as the search decodes, and applies them to a value.
 func composed(t *rapid.T, value string) string {
 	names := slices.Sorted(maps.Keys(escapes))
 	text := value
-	if rapid.Bool().Draw(t, "latin-1") {
-		text = latin1(text)
-	}
+	misread := map[string]func(string) string{"": func(s string) string { return s }, "latin-1": latin1, "windows-1252": windows1252}
+	text = misread[rapid.SampledFrom(slices.Sorted(maps.Keys(misread))).Draw(t, "read as")](text)
 	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 4).Draw(t, "escapes") {
 		if longer := escapes[name](text); len(longer) <= 12*len(value) {
 			text = longer

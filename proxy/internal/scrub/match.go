@@ -3,6 +3,8 @@ package scrub
 import (
 	"math"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
 // match returns the end of the longest secret that begins at index 0 of t, and 0 for none. last reports that the answer
@@ -90,33 +92,49 @@ func (p *pattern) step(t *text, ends []int, i int, char rune, size, at int) []in
 }
 
 // stepBytes appends to ends the positions at which a non-ASCII character can end, read byte by byte. A program that takes
-// UTF-8 for ISO 8859-1 encodes each byte as a character, again in UTF-8: C3 BC becomes C3 83 C2 BC.
+// UTF-8 for ISO 8859-1 encodes each byte as a character, again in UTF-8: C3 BC becomes C3 83 C2 BC. A program that takes
+// UTF-8 for windows-1252 writes other characters for the bytes 80 to 9F: C3 9F becomes C3 83 C5 B8.
 func stepBytes(t *text, ends []int, char []byte, at int) []int {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
 	for _, c := range char {
 		next = next[:0]
 		for _, at := range here {
-			var buffer [ways]reading
-			for _, r := range t.readings(buffer[:0], at) {
-				if r.char == rune(c) {
-					next = add(next, r.end)
-				}
-				if r.char != 0xC0|rune(c>>6) {
-					continue
-				}
-				var following [ways]reading
-				for _, r := range t.readings(following[:0], r.end) {
-					if r.char == 0x80|rune(c&0x3F) {
-						next = add(next, r.end)
-					}
-				}
+			next = stepRune(t, next, rune(c), at)
+			if other := charmap.Windows1252.DecodeByte(c); other != rune(c) && other != utf8.RuneError {
+				next = stepRune(t, next, other, at)
 			}
 		}
 		here, next = next, here
 	}
 	for _, at := range here {
 		ends = add(ends, at)
+	}
+	return ends
+}
+
+// stepRune appends to ends the positions at which a character can end, if it begins at index at, escaped or in UTF-8.
+func stepRune(t *text, ends []int, char rune, at int) []int {
+	var buffer [ways]reading
+	for _, r := range t.readings(buffer[:0], at) {
+		if r.char == char {
+			ends = add(ends, r.end)
+		}
+	}
+	var encoded [utf8.UTFMax]byte
+	return stepEach(t, ends, utf8.AppendRune(encoded[:0], char), at)
+}
+
+// stepEach appends to ends the positions at which a sequence of bytes can end, if it begins at index at.
+func stepEach(t *text, ends []int, sequence []byte, at int) []int {
+	if len(sequence) == 0 {
+		return add(ends, at)
+	}
+	var buffer [ways]reading
+	for _, r := range t.readings(buffer[:0], at) {
+		if r.char == rune(sequence[0]) {
+			ends = stepEach(t, ends, sequence[1:], r.end)
+		}
 	}
 	return ends
 }
