@@ -132,7 +132,7 @@ func eachRecord[T any](ctx context.Context, records io.Reader, converted func(in
 	const pause = 1000 // records between two looks at ctx
 	var record, none T
 	n := 0
-	return eachLine(records, func(line []byte) error {
+	return eachLine(records, longestLine, func(line []byte) error {
 		record = none
 		if err := json.Unmarshal(line, &record); err != nil {
 			return fmt.Errorf("record %d: %w", n+1, err)

@@ -148,7 +148,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 			}
 		}
 		var row []byte
-		err = eachLine(raw.Body, func(line []byte) error {
+		err = eachLine(raw.Body, longestLine, func(line []byte) error {
 			if row, err = enc.append(row[:0], line); err != nil {
 				return fmt.Errorf("record %d: %w", next.Records+1, err)
 			}
@@ -173,13 +173,20 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	return next, nil
 }
 
-// eachLine calls yield with each line of r, its end included.
-func eachLine(r io.Reader, yield func([]byte) error) error {
+// longestLine is the longest line that an export reads into memory, in bytes. It is twice the largest MAX_RECORD_BYTES.
+const longestLine = 1 << 30
+
+// eachLine calls yield with each line of r, its end included. It refuses lines of more than
+// longest bytes, so that a broken server cannot take all memory.
+func eachLine(r io.Reader, longest int, yield func([]byte) error) error {
 	in := bufio.NewReaderSize(r, 256<<10)
 	var long []byte
 	for {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
+			if len(long)+len(line) > longest {
+				return fmt.Errorf("a line of the answer is longer than %d MiB", longest>>20)
+			}
 			long = append(long, line...)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -149,5 +150,18 @@ func TestEndlessListIsRefused(t *testing.T) {
 	_, err := Run(t.Context(), Options{Query: query(Entries, NDJSON), Fetch: fetch, PageSize: 1, Stream: &bytes.Buffer{}})
 	if err == nil || !strings.Contains(err.Error(), "never end") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// endless is a line without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestEndlessLineIsRefused(t *testing.T) {
+	lines := 0
+	err := eachLine(io.MultiReader(strings.NewReader("{}\n"), endless{}), 1<<20, func([]byte) error { lines++; return nil })
+	if err == nil || !strings.Contains(err.Error(), "longer than 1 MiB") || lines != 1 {
+		t.Errorf("%v after %d lines", err, lines)
 	}
 }
