@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the machine may have no tz database
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // TimeFormats are the names of formats of times, with an example of each.
@@ -33,8 +34,11 @@ func newTimes(format, zone string) (*times, error) {
 		return nil, nil
 	}
 	t := &times{}
+	if zone == "" {
+		zone = "UTC"
+	}
 	var err error
-	if t.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
+	if t.zone, err = wire.LoadZone(zone); err != nil {
 		return nil, fmt.Errorf("--time-zone was given as %q; allowed: a zone of the tz database such as Europe/Berlin", zone)
 	}
 	switch format {

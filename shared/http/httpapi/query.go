@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	_ "time/tzdata" // images have no time zones of their own
 	"unicode/utf8"
 
 	"github.com/lectern-dev/lectern/shared/http/apierr"
@@ -178,8 +176,7 @@ func (q *Query) Zone(name, otherwise string) string {
 		return otherwise
 	}
 	zone := q.values[name]
-	// Go gives "" and "Local" a meaning of its own, and the machine "posixrules".
-	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" || zone == "posixrules" {
+	if _, err := wire.LoadZone(zone); err != nil {
 		q.Fail(name, "an IANA time zone such as Europe/Berlin")
 	}
 	return zone

@@ -1,18 +1,12 @@
-// Package zone owns zones of the tz database: their names, and their offset from UTC at a time. It uses the machine's
-// database, so that its updates take effect. It uses the one in the binary if the machine has none or does not have
-// the name.
+// Package zone owns zones of the tz database: their names, and their offset from UTC at a time.
 package zone
 
 import (
-	"errors"
-	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // images have no tz database
-)
 
-// ErrUnknown means that a name is not a zone.
-var ErrUnknown = errors.New("not a zone of the tz database")
+	"github.com/lectern-dev/lectern/shared/wire"
+)
 
 // Zone is a zone of the tz database.
 type Zone struct {
@@ -48,42 +42,16 @@ type Table struct {
 // NewTable returns a Table.
 func NewTable() *Table { return &Table{} }
 
-// Find returns the zone of that name, exactly as the tz database writes it, or [ErrUnknown].
+// Find returns the zone of that name, exactly as the tz database writes it, or [wire.ErrZone].
 func (t *Table) Find(name string) (Zone, error) {
 	if z, ok := t.known.Load(name); ok {
 		return z.(Zone), nil
 	}
-	if !wellFormed(name) {
-		return Zone{}, ErrUnknown
-	}
-	location, err := time.LoadLocation(name)
+	location, err := wire.LoadZone(name)
 	if err != nil {
-		return Zone{}, ErrUnknown
+		return Zone{}, err
 	}
 	z := Zone{name: name, location: location}
 	t.known.Store(name, z)
 	return z, nil
-}
-
-// wellFormed refuses names whose meaning depends on the machine: those that Go's time package treats specially, and
-// those of other files in the database's folder. It allows only letters, digits and the marks in names of zones, so
-// that no path leads out of the database.
-func wellFormed(name string) bool {
-	switch name {
-	case "", "Local", "localtime", "posixrules":
-		return false
-	}
-	// Debian has the zones again in posix/, and in right/ with leap seconds counted.
-	if strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") || strings.Contains(name, "//") {
-		return false
-	}
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '_', c == '-', c == '+', c == '/':
-		default:
-			return false
-		}
-	}
-	return true
 }
