@@ -29,7 +29,7 @@ func NewIngester(baseURL string, options ...Option) (*Ingester, error) {
 type Receipt struct {
 	// Stored lines added or replaced a record. Existing lines were stored before.
 	Stored, Existing, Rejected int
-	// Changed is how many of the stored lines replaced a record that had other content.
+	// Changed counts the stored lines that replaced other content of the same id.
 	Changed int
 	// Rejects lists the first 1,000 of the rejected lines.
 	Rejects []Reject

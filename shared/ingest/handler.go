@@ -40,7 +40,7 @@ type Kind[T any] struct {
 }
 
 // Result counts the outcomes of the records given to a Store. Records that are neither stored nor rejected existed
-// already. Changed is how many of the stored replaced a stored record with other content, also one of the same body.
+// already. Changed counts the stored records that replaced other content of the same id, also from the same body.
 type Result struct {
 	Stored   int
 	Changed  int

@@ -38,8 +38,8 @@ func NewCommand[C any](name string, do func(context.Context, C) error) Command {
 }
 
 // Main is a service's command line: one of commands, configured by the environment, and "serve" if args name none. It
-// returns the exit code: 0 done, 1 failed, 2 told something wrong. The first SIGINT or SIGTERM stops it gracefully, a
-// second one at once.
+// returns the exit code: 0 done, 1 failed, 2 wrong arguments or settings. The first SIGINT or SIGTERM shuts the command down
+// gracefully. The second signal ends the process at once.
 func Main(name string, args []string, stderr io.Writer, commands ...Command) int {
 	var names []string
 	for _, c := range commands {

@@ -86,7 +86,7 @@ func (all contexts) find(origin, name string) (storedContext, error) {
 	return storedContext{}, usagef("%s was given as %q; %s", origin, name, known)
 }
 
-// at reports whether address is that of the context. No address is.
+// at reports whether address equals the address of the context. An empty address does.
 func (c storedContext) at(address string) bool {
 	return address == "" || strings.TrimRight(address, "/") == strings.TrimRight(c.URL, "/")
 }

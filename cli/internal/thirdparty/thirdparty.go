@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody is how much of a request's body is answered with, in bytes. The rest is read and left out.
+// MaxBody bounds the part of a request's body that the answer repeats, in bytes. The rest of the body is read and left out.
 const MaxBody = 64 << 10
 
 // Received is the answer: the received request.

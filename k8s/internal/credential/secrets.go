@@ -76,7 +76,7 @@ func (s *secrets) values(ctx context.Context, name types.NamespacedName) (map[st
 	return h.data, nil
 }
 
-// keep forgets the Secrets for which named returns false.
+// keep drops the cached Secrets that no Credential names any more: those for which named returns false.
 func (s *secrets) keep(named func(types.NamespacedName) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

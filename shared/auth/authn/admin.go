@@ -16,7 +16,7 @@ import (
 )
 
 // Migrate migrates the keys' database with the owner's role. It grants the roles of cfg.DatabaseURL and cfg.AdminURL
-// the rights that they need, if these are set. It may run at every start, and several may run at once.
+// the rights that they need, if these are set. Each pod may call Migrate at its start, also several pods at once.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
 		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}

@@ -52,7 +52,7 @@ type chain struct {
 	corsOnErrors *cors.Cors                          // of a plain listener; nil: its errors have no headers of CORS
 	compress     func(http.Handler) http.HandlerFunc // nil on the internal listener
 	headers      headers                             // of every answer
-	plain        http.Header                         // replaces headers; nil: does not
+	plain        http.Header                         // of every answer in place of headers; nil: headers
 	added        http.Header                         // set after headers
 	quiet        func(route string) bool             // routes that are neither traced nor logged: machines request them every few seconds
 }

@@ -45,7 +45,7 @@ type FunnelPage struct {
 	times   histogram
 }
 
-// histogram has how often each time occurs, in tenths of a second.
+// histogram counts the entries by their time, in tenths of a second.
 type histogram map[int64]int
 
 // median returns the median in seconds, or nil without a time.
@@ -168,8 +168,8 @@ func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 	return nil
 }
 
-// Answer returns the funnels in the order of their versions. They lack the keys of their pages. It is the last call: it gives
-// the memory of the times up.
+// Answer returns the funnels in the order of their versions. They lack the keys of their pages. Answer
+// releases the memory of the times, so the caller calls Answer last.
 func (f *Funnels) Answer() []*Funnel {
 	list := []*Funnel{} // never null
 	if f.all != nil {

@@ -104,11 +104,13 @@ func (s *Store) Version(ctx context.Context, projectID string) (int64, error) {
 // Pinned returns a Store that keeps reading from one database.
 func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), primary: s.primary} }
 
-// countsOf returns the statement of counts. Entries with a clock outside of the years have a row without an interval, except
-// among all. Without a further split, intervals without entries have a row.
+// countsOf returns the statement of counts. Entries whose clock is outside of the years 2000 to 2100 have a row of their own,
+// without an interval, unless the question asks for one interval over all time. Without a further split, an interval without
+// entries has a row, too.
 //
-// Each entry counts without a version, and each row of progress for its version. The row of a whole entry takes the entry
-// away again. No join is needed, and because of UNION ALL Postgres groups in parallel.
+// The statement counts each entry without a version, and each row of progress with its version. An entry with rows of progress
+// would count twice, so its row for the whole entry counts -1 without a version. So no join is needed, and Postgres groups the
+// UNION ALL in parallel.
 func countsOf(q insight.CountsQuestion) statement {
 	var s statement
 	// Without a further split the groups are days alone. Postgres expects few of these, so it groups in parallel.

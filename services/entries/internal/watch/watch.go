@@ -167,8 +167,9 @@ func (w *Watch) run(ctx context.Context, p *project) {
 	}
 }
 
-// look looks once, and reads a page for each group that may have news, one after the other. If it fails, the next look
-// repeats it. If it panics, the requests read for themselves, so that each answers for its own panic.
+// look asks the database once for the newest change, and then reads one page for each group of requests that may have news.
+// After a failure, the next look reads the same pages again. After a panic, each request reads its own page, so that each
+// request answers for its own panic.
 func (w *Watch) look(ctx context.Context, p *project) {
 	defer func() {
 		if recover() == nil {
