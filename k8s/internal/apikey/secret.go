@@ -204,7 +204,7 @@ func (r *reconciler) liveSecret(ctx context.Context, object *v1alpha1.APIKey) (*
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, &fault{v1alpha1.ReasonSecretRefused, "The operator may not read Secrets in this namespace: its role is missing there. It retries.", err}
+		return nil, &fault{v1alpha1.ReasonSecretRefused, "The operator may not read Secrets in this namespace: its role is missing here. Run helm upgrade, which makes the role. The operator retries.", err}
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret: %w", err)
 	}

@@ -131,7 +131,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	seen, err := r.read(ctx, &object)
 	if errors.IsForbidden(err) {
-		verdict := controller.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing there."}
+		verdict := controller.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing here. Run helm upgrade, which makes the role."}
 		return reconcile.Result{RequeueAfter: refusedRetry}, r.report(ctx, &object, verdict)
 	}
 	if err != nil {
