@@ -60,7 +60,7 @@ fuzz: setup ## run every fuzz target, FUZZTIME=10m in all
 images: ## build the images with ko and push them to KO_DOCKER_REPO; prints values for the chart (NAME=entries for some)
 	@scripts/images $(NAME)
 
-release: ## make, sign and push the release VERSION=v1.2.3 (docs/how-to/release.md)
+release: ## make, sign and push the release VERSION=v1.2.3 (CONTRIBUTING.md)
 	@scripts/release '$(VERSION)'
 
 e2e: ## install on a real cluster, check all promises there, remove it (LECTERN_LONG=1 for all of it)
