@@ -105,8 +105,8 @@ func (s *Store) Version(ctx context.Context, projectID string) (int64, error) {
 func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), primary: s.primary} }
 
 // countsOf returns the statement of counts. Entries whose clock is outside of the years 2000 to 2100 have a row of their own,
-// without an interval, unless the question asks for one interval over all time. Without a further split, an interval without
-// entries has a row, too.
+// without an interval. If the question asks for one interval over all time, that interval has these entries, too. Without a
+// further split, an interval without entries has a row.
 //
 // The statement counts each entry without a version, and each row of progress with its version. An entry with rows of progress
 // would count twice, so its row for the whole entry counts -1 without a version. So no join is needed, and Postgres groups the
