@@ -36,6 +36,10 @@ type Config struct {
 	// waits half a second, then gets 429. Tests set it; 0: 64, which is many thousand new keys a second.
 	MaxLookups int `env:"-"`
 
+	// LookupLimit is how long one look-up of a key may take. Tests set it, because a busy machine may take seconds to open a
+	// connection; 0: 2 s.
+	LookupLimit time.Duration `env:"-"`
+
 	// UnknownRate is how many refused keys one client address may try a second at one process. Further ones get 429
 	// unless their key is cached. Tests set it; 0: 50, far above what clients with an old key send.
 	UnknownRate int `env:"-"`

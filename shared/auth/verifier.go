@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -27,7 +28,7 @@ const (
 	// slotWait is how long a look-up waits for one of [VerifierOptions.MaxLookups].
 	slotWait = 500 * time.Millisecond
 
-	// lookupLimit is how long one look-up may take.
+	// lookupLimit is how long one look-up may take, unless [VerifierOptions.LookupLimit] says otherwise.
 	lookupLimit = 2 * time.Second
 
 	// capacity is how many keys a process caches, refused ones included: about 30 MB when full.
@@ -44,6 +45,9 @@ type VerifierOptions struct {
 
 	// MaxLookups is how many look-ups may be in flight. Required.
 	MaxLookups int
+
+	// LookupLimit is how long one look-up may take. 0: 2 s.
+	LookupLimit time.Duration
 
 	// UnknownRate is how many refused keys one client address may try a second. 0: any number.
 	UnknownRate int
@@ -216,7 +220,7 @@ func (l loader) Reload(ctx context.Context, about subject, old *keyCopy) (*keyCo
 
 // Load asks the store about a key.
 func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.o.LookupLimit, lookupLimit))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	waiting, cancel := context.WithTimeout(ctx, slotWait)

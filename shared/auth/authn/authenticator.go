@@ -131,7 +131,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		}
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
-		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
+		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), LookupLimit: cfg.LookupLimit, UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

@@ -31,11 +31,12 @@ type Keys struct {
 	t testing.TB
 }
 
-// New returns a key database of t's own on the test binary's Postgres. Copies of changed keys are invalidated in the Redis
+// New returns a key database of t's own on the test binary's Postgres. On Citus the database is not distributed: package pgkeys
+// tests distributed keys. Copies of changed keys are invalidated in the Redis
 // at redisURL, unless it is empty. The database is removed when t ends.
 func New(t testing.TB, redisURL config.Secret) *Keys {
 	t.Helper()
-	return On(t, pgtest.Database(t, pgkeys.Schema()), redisURL)
+	return On(t, pgtest.Undistributed(t, pgkeys.Schema()), redisURL)
 }
 
 // On is like [New] with a database that has [pgkeys.Schema], such as one on a server of t's own.
