@@ -29,6 +29,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -230,7 +231,12 @@ func proxyMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.Me
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "redacted") {
 		t.Fatalf("the proxy answered %d %q, %v; want the target's answer without the credential", resp.StatusCode, body, err)
 	}
-	return scrape(t, proxy.InternalURL)
+	var families map[string]*dto.MetricFamily
+	eventually.True(t, "the proxy counts the request, after the caller has the answer", func() bool {
+		families = scrape(t, proxy.InternalURL)
+		return families["lectern_proxy_request_duration_seconds"] != nil
+	})
+	return families
 }
 
 // scrape reads metrics as Prometheus does.
