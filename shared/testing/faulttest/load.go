@@ -14,12 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // Load repeats the same requests to a service from several clients. It compares every answer with the one that the
 // service sent without a fault. An answer is good if it is 200 with exactly that body. It is refused if it is 503 or
-// 429 in the API's error format with Retry-After, and contains no address. It is broken if there was no connection, or
+// 429 in the API's error format with Retry-After, and contains no address. It is also refused if it is 422 because a question
+// took too long: the service cannot know whether the question is large or the database hangs. It is broken if there was no connection, or
 // the connection ended before the answer was complete. Any other answer is wrong: another status, another body, half a
 // body that looked complete.
 type Load struct {
@@ -203,11 +205,13 @@ func (l *Load) ask(path string) {
 		now := time.Now()
 		r.Gap = max(r.Gap, now.Sub(l.last))
 		l.last = now
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusUnprocessableEntity:
 		var e struct {
 			Error struct{ Code, Message string }
 		}
-		if json.Unmarshal(body, &e) != nil || e.Error.Code == "" || e.Error.Message == "" || header.Get("Retry-After") == "" {
+		tooLarge := status == http.StatusUnprocessableEntity
+		if json.Unmarshal(body, &e) != nil || e.Error.Code == "" || e.Error.Message == "" || tooLarge != (header.Get("Retry-After") == "") ||
+			tooLarge && e.Error.Code != string(apierr.QuestionTooLarge) {
 			wrong("%d without Retry-After or the error shape: %.200q", status, body)
 			return
 		}
