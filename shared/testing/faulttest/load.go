@@ -20,10 +20,10 @@ import (
 
 // Load repeats the same requests to a service from several clients. It compares every answer with the one that the
 // service sent without a fault. An answer is good if it is 200 with exactly that body. It is refused if it is 503 or
-// 429 in the API's error format with Retry-After, and contains no address. It is also refused if it is 422 because a question
-// took too long: the service cannot know whether the question is large or the database hangs. It is broken if there was no connection, or
-// the connection ended before the answer was complete. Any other answer is wrong: another status, another body, half a
-// body that looked complete.
+// 429 in the API's error format with Retry-After, and contains no address. A 422 of a question that took too long is
+// refused, too: the service cannot know whether the question is large or the database hangs. An answer is broken if there
+// was no connection, or the connection ended before the answer was complete. Any other answer is wrong: another status,
+// another body, half a body that looked complete.
 type Load struct {
 	t      testing.TB
 	url    string
