@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // Cluster is a Citus cluster for one test, which may kill, pause and add workers.
@@ -104,10 +106,14 @@ func (c *Cluster) Kill(t testing.TB, worker int) {
 	c.must(t, "kill-worker", strconv.Itoa(worker))
 }
 
-// Start starts a killed worker.
+// Start starts a killed worker. On a busy machine, a worker may recover from the crash for longer than the program of the kit
+// waits, so Start tries again.
 func (c *Cluster) Start(t testing.TB, worker int) {
 	t.Helper()
-	c.must(t, "start-worker", strconv.Itoa(worker))
+	eventually.Succeeds(t, "the worker starts", func() error {
+		_, err := c.run("start-worker", strconv.Itoa(worker))
+		return err
+	})
 }
 
 // Grow adds one more worker to db, which has the given schema. The worker has no shards yet.
