@@ -269,7 +269,9 @@ func TestLimits(t *testing.T) {
 func TestLongSlowAnswer(t *testing.T) {
 	needs.Long(t)
 	const slowly = 40
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w := run(t, setup{open: true, manifests: func(w *world) string {
+		return endpoint(w, "web", m{"timeouts": m{"idle": "10s"}})
+	}, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		for range slowly {
 			_, _ = io.WriteString(w, "x")
