@@ -5,6 +5,7 @@ package columns
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,16 @@ type Misfit struct {
 	Column
 	Values int    // how many values that are not null
 	Entry  string // the id of the first entry that has such a value
+}
+
+// Notes returns the messages about the misfits of the sets of embeddables, in the order of their ids. It returns each once.
+func Notes(sets map[string]*Set) (list []string) {
+	for _, id := range slices.Sorted(maps.Keys(sets)) {
+		for _, m := range sets[id].Misfits() {
+			list = append(list, m.Note(id))
+		}
+	}
+	return list
 }
 
 // Note is the message about a misfit. An empty embeddableID means any embeddable.

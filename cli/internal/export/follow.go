@@ -146,10 +146,6 @@ func (f *follower) endLine() error {
 // lastByte returns the last byte of a file of this size. A shell opens an output only for writing, so lastByte opens the
 // file again by its name, which is /dev/stdout for the standard output.
 func lastByte(file *os.File, size int64) (byte, error) {
-	var last [1]byte
-	if _, err := file.ReadAt(last[:], size-1); err == nil {
-		return last[0], nil
-	}
 	again, err := os.Open(file.Name())
 	if err != nil {
 		return 0, err
@@ -166,6 +162,7 @@ func lastByte(file *os.File, size int64) (byte, error) {
 	if !os.SameFile(is, found) {
 		return 0, fmt.Errorf("%s is another file now", file.Name())
 	}
+	var last [1]byte
 	_, err = again.ReadAt(last[:], size-1)
 	return last[0], err
 }

@@ -6,7 +6,6 @@ package files
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -93,7 +92,9 @@ const writers = 4
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) (err error) {
 	defer func() {
 		if err == nil && b.Current { // the counts are those of all changes until now
-			d.noteMisfits()
+			for _, note := range columns.Notes(d.sets) {
+				d.Note(note)
+			}
 		}
 	}()
 	rows := rowsOf(b.Changes)
@@ -159,15 +160,6 @@ func (d *Destination) observe(m *manifest, rows *batch) (list []*embeddable) {
 		list = append(list, e)
 	}
 	return list
-}
-
-// noteMisfits notes which values do not fit their columns.
-func (d *Destination) noteMisfits() {
-	for _, id := range slices.Sorted(maps.Keys(d.sets)) {
-		for _, m := range d.sets[id].Misfits() {
-			d.Note(m.Note(id))
-		}
-	}
 }
 
 // Full reports whether a key that this run met has no column, because its embeddable has [columns.Most].

@@ -306,7 +306,9 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	d.asText += refused
 	d.showViews(ctx)
 	if b.Current { // the counts are those of all changes until now
-		d.noteMisfits()
+		for _, note := range columns.Notes(d.views) {
+			d.Note(note)
+		}
 	}
 	return nil
 }

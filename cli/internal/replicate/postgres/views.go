@@ -130,15 +130,6 @@ const (
 	viewPause = time.Minute
 )
 
-// noteMisfits notes which values do not fit their columns.
-func (d *Destination) noteMisfits() {
-	for _, id := range slices.Sorted(maps.Keys(d.views)) {
-		for _, m := range d.views[id].Misfits() {
-			d.Note(m.Note(id))
-		}
-	}
-}
-
 // showViews makes the views that are missing or lack columns. The data is committed before, so a failure only delays a
 // view: it is tried again later.
 func (d *Destination) showViews(ctx context.Context) {
