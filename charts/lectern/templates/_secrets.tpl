@@ -33,7 +33,7 @@
 {{- $secret := index $read $keys | default (dict "must" dict "may" dict) -}}
 {{- $_ := set $secret.must "ADMIN_API_KEYS" "ops=$(openssl rand -hex 32),retention=$RETENTION_KEY" -}}
 {{- $_ := set $secret.must "RETENTION_ADMIN_API_KEY" "$RETENTION_KEY" -}}
-{{- $_ := set $secret "note" "Begin with RETENTION_KEY=$(openssl rand -hex 32). ADMIN_API_KEYS must have it, too" -}}
+{{- $_ := set $secret "note" "Begin with RETENTION_KEY=$(openssl rand -hex 32). ADMIN_API_KEYS must have this key, too" -}}
 {{- $_ := set $read $keys $secret -}}
 {{- end -}}
 {{- toJson $read -}}

@@ -21,8 +21,9 @@ type Info struct {
 	// BaseURL returns the scheme and host under which the client reaches the API, without a path. Links begin with
 	// it. Never nil.
 	BaseURL func() string
-	// RequestURL returns the scheme and host that the client used, even if PUBLIC_URL is set. The scheme is https if that of
-	// PUBLIC_URL is. RequestURL returns "" if the client named no host that is valid in a URL. Never nil.
+	// RequestURL returns the scheme and host that the client used, or PUBLIC_URL if PUBLIC_URL has the same host. The scheme is
+	// https if PUBLIC_URL begins with https. RequestURL returns "" if the client named no host that is valid in a URL. Never
+	// nil.
 	RequestURL func() string
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string

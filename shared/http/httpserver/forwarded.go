@@ -83,9 +83,9 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	return o.requestURL(r, fromEdge)
 }
 
-// requestURL returns the scheme and host that the client used, or PUBLIC_URL if that has the same host. It is empty when the
-// client named no host that is valid in a URL. A forwarded https is believed from anyone, as it can only raise the scheme, and
-// so is that of PUBLIC_URL. With a link of http, a client would send its key in clear text.
+// requestURL returns the scheme and host that the client used, or PUBLIC_URL if PUBLIC_URL has the same host. The result is
+// empty when the client named no host that is valid in a URL. The scheme is https if anybody forwards https, or if PUBLIC_URL
+// begins with https: that can only raise the scheme. With a link of http, a client would send its key in clear text.
 func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	scheme, host := "http", r.Host
 	proto, forwarded := forwardedFrom(r.Header)

@@ -32,8 +32,8 @@ type Keys struct {
 }
 
 // New returns a key database of t's own on the test binary's Postgres. On Citus the database is not distributed: package pgkeys
-// tests distributed keys. Copies of changed keys are invalidated in the Redis
-// at redisURL, unless it is empty. The database is removed when t ends.
+// tests distributed keys. Copies of changed keys are invalidated in the Redis at redisURL, unless redisURL is empty. The
+// database is removed when t ends.
 func New(t testing.TB, redisURL config.Secret) *Keys {
 	t.Helper()
 	return On(t, pgtest.Undistributed(t, pgkeys.Schema()), redisURL)

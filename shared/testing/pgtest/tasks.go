@@ -92,7 +92,7 @@ func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan []byte, err 
 		if err != nil {
 			return err
 		}
-		// By pgx, which otherwise keeps the name and does not prepare an equal next statement.
+		// By pgx: after a DEALLOCATE in SQL, pgx would take an equal next statement for prepared.
 		defer func() { _ = conn.Deallocate(ctx, "checked") }()
 		if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`); err != nil {
 			return err

@@ -168,8 +168,8 @@ func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 	return nil
 }
 
-// Answer returns the funnels in the order of their versions. They lack the keys of their pages. Answer
-// releases the memory of the times, so the caller calls Answer last.
+// Answer returns the funnels in the order of their versions. They lack the keys of their pages. Answer releases
+// the memory of the times, so the caller calls Answer last.
 func (f *Funnels) Answer() []*Funnel {
 	list := []*Funnel{} // never null
 	if f.all != nil {
