@@ -88,7 +88,8 @@ func TestUpstreamFaults(t *testing.T) {
 		for _, port := range targets.ports {
 			ports = append(ports, json.Number(strconv.Itoa(port)))
 		}
-		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
+		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports}) +
+			endpoint(w, "hasty", m{"origins": []m{{"domain": "example.edu"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"connect": "500ms", "headers": "200ms"}}) +
 			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}}) +
 			endpoint(w, "plain", m{"origins": []m{{"domain": "example.org"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"idle": "200ms"}, "credentials": nil})
 	}})
@@ -139,7 +140,11 @@ func TestUpstreamFaults(t *testing.T) {
 		}), "upstream_unreachable", 502},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := w.do(call{target: "https://api.lectern.test:" + tt.port + "/", headers: []string{"X-K", "{{cred_main}}"}})
+			c := call{target: "https://api.lectern.test:" + tt.port + "/", headers: []string{"X-K", "{{cred_main}}"}}
+			if tt.code == "upstream_timeout" {
+				c = c.from("https://example.edu")
+			}
+			got := w.do(c)
 			if got.StatusCode != tt.status || got.code() != tt.code {
 				t.Errorf("%d %s", got.StatusCode, got.body)
 			}

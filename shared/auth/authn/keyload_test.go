@@ -125,8 +125,11 @@ func (s *keyLoad) revoke(project string) {
 	for end := answered.Add(s.keys.Config.CacheTTL + time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, a := range s.processes {
 			began := time.Since(answered)
-			if !refused(s.check(a, project, key)) {
+			switch err := s.check(a, project, key); {
+			case err == nil:
 				accepted = max(accepted, began)
+			case !refused(err):
+				s.t.Errorf("a revoked key: %v", err)
 			}
 		}
 	}

@@ -87,6 +87,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 				return err == nil || errors.Is(err, redis.Nil)
 			})
 			eventually.True(t, "Up reports true", c.Up)
+			eventually.True(t, "the log says so", func() bool { return strings.Contains(log.String(), "is back") })
 			if out, back := strings.Count(log.String(), "out of reach"), strings.Count(log.String(), "is back"); out != 1 || back != 1 {
 				t.Errorf("logged %d times down and %d times back:\n%s", out, back, log.String())
 			}
