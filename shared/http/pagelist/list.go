@@ -9,6 +9,7 @@
 //   - No record comes twice in one page, even if it moves within the list while the page is read.
 //   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can
 //     move grows, by 9 to 14 bytes for each record.
+//   - A database that fails for a moment does not cut off a page that has begun. The chunk is tried again for up to 10 s.
 //   - A chunk's database connection is returned before the chunk is handed out.
 //   - Each statement after the first waits for its turn, if its context has a [Limiter]. So does the first one of a page
 //     of more than 100 records, and of one that scans. The server puts the Limiter there (Options.Reads of package httpserver).
@@ -22,6 +23,7 @@ import (
 	"iter"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/panics"
 )
@@ -38,7 +40,8 @@ type Position struct {
 type Source interface {
 	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It stops
 	// early when the sink has enough. It returns its database connection before it returns; only then are the sink's
-	// bytes handed out.
+	// bytes handed out. After a [Retryable] error, Chunk is called again with the same arguments. It then adds what the sink
+	// does not have.
 	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
 
 	// Settle finds the position of the n-th record after the position after, up to end, or of the last record if
@@ -69,6 +72,14 @@ const (
 	mostBytes    = 1 << 20 // a chunk stops after the record with which it exceeds this
 
 	settleRecords = 50_000 // the index entries that one statement passes to find a page's end
+)
+
+const (
+	// patience is how long a page that has begun tries again to read a chunk. Without that chunk the answer is cut off, and
+	// its client has to begin again.
+	patience = 10 * time.Second
+	// pause is the time between two tries.
+	pause = 100 * time.Millisecond
 )
 
 // Memory is how many bytes a page of several chunks holds: the chunk that is sent and the one that is read ahead. Only a
@@ -244,15 +255,26 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	}
 }
 
-// read fills the sink with the next chunk and reports whether it is the last.
+// read fills the sink with the next chunk and reports whether it is the last. It tries again for a while if the database
+// fails in a way that can pass.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	defer panics.Catch(&err)
-	l.sink.begin()
-	err = Limited(ctx, func() error {
-		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
-	})
-	if err != nil {
-		return false, err
+	for start := time.Now(); ; {
+		l.sink.begin()
+		err = Limited(ctx, func() error {
+			return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
+		})
+		if err == nil {
+			break
+		}
+		if !Retryable(err) || time.Since(start) > patience {
+			return false, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(pause):
+		}
 	}
 	l.after = l.sink.position(l.after)
 	if l.sink.exhausted(limit) || l.after == l.end && !l.sink.inRecord {

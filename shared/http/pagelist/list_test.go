@@ -12,8 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +27,8 @@ type table struct {
 	rows   map[string]int64
 	size   int    // bytes of padding in each record
 	before func() // called before each chunk
-	fail   error  // the error of the next chunk
+	fail   error  // the error of each chunk after the first
+	fails  int    // how many calls fail; 0: all
 	chunks int
 	most   int // bytes of the largest chunk
 }
@@ -48,7 +53,7 @@ func (f *table) Chunk(_ context.Context, sink *Sink, after, end Position, limit 
 		f.before()
 	}
 	f.chunks++
-	if f.fail != nil && f.chunks > 1 {
+	if f.fail != nil && f.chunks > 1 && (f.fails == 0 || f.chunks <= 1+f.fails) {
 		return f.fail
 	}
 	defer func() { f.most = max(f.most, len(sink.Bytes())) }()
@@ -113,13 +118,14 @@ func get(t interface{ Fatalf(string, ...any) }, f Source, page Page) (ids []stri
 
 func TestChunksAreBounded(t *testing.T) {
 	f := &table{rows: map[string]int64{}, size: 50_000}
-	for i := range 2000 {
+	const records = 300
+	for i := range records {
 		f.rows[fmt.Sprintf("%05d", i)] = 1
 	}
 	page := whole
-	page.Limit = 2000
+	page.Limit = records
 	ids, next := get(t, f, page)
-	if len(ids) != 2000 || next != nil {
+	if len(ids) != records || next != nil {
 		t.Errorf("%d records, next %v", len(ids), next)
 	}
 	if f.most > mostBytes+60_000 {
@@ -159,6 +165,50 @@ func TestLeave(t *testing.T) {
 	l.Close()
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("a list of an ended request ended with %v", last)
+	}
+}
+
+// TestDatabaseFailsWithinAPage checks that a page that has begun waits for a database that fails for a moment, but not for
+// ever. An error that will not pass ends the page at once.
+func TestDatabaseFailsWithinAPage(t *testing.T) {
+	rows := map[string]int64{}
+	for n := range 2000 {
+		rows[fmt.Sprintf("%04d", n)] = int64(n)
+	}
+	away, wrong := apierr.NotAvailable(errors.New("no connection")), errors.New("a wrong statement")
+	for _, tt := range []struct {
+		name  string
+		fail  error
+		fails int
+		takes time.Duration // at least
+		want  error
+	}{
+		{"comes back", away, 5, 5 * pause, nil},
+		{"stays away", away, 0, patience, away},
+		{"is wrong", wrong, 0, 0, wrong},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				l, err := Open(t.Context(), &table{rows: rows, fail: tt.fail, fails: tt.fails}, Page{After: whole.After, End: whole.End, Limit: 2000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				var last error
+				var body bytes.Buffer
+				for chunk, err := range l.Chunks() {
+					body.Write(chunk)
+					last = err
+				}
+				if took := time.Since(start); !errors.Is(last, tt.want) || took < tt.takes || took > tt.takes+2*pause {
+					t.Errorf("ended after %v with %v", took, last)
+				}
+				if n := bytes.Count(body.Bytes(), []byte(`"id"`)); tt.want == nil && n != len(rows) {
+					t.Errorf("%d records", n)
+				}
+			})
+		})
 	}
 }
 
