@@ -32,7 +32,7 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	for i, p := range due {
 		if ctx.Err() != nil {
 			failed += len(due) - i
-			j.log.ErrorContext(ctx, "some projects had no turn", slog.Int("projects", len(due)-i), slog.Any("error", context.Cause(ctx)))
+			j.log.ErrorContext(ctx, "the time is over: the job did not reach some projects", slog.Int("projects", len(due)-i), slog.Any("error", context.Cause(ctx)))
 			break
 		}
 		removed, err := j.purge(ctx, p)

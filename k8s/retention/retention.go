@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	retry := client.Retry{Attempts: attempts, Notify: func(err error, wait time.Duration) {
-		tel.Logger.WarnContext(ctx, "the entries service did not remove; it is asked again", slog.Any("error", err), slog.Duration("wait", wait))
+		tel.Logger.WarnContext(ctx, "a removal failed; the job asks the entries service again", slog.Any("error", err), slog.Duration("wait", wait))
 	}}
 	entries, err := client.NewAdministrator(cfg.EntriesURL, client.WithAPIKey(cfg.AdminKey.Reveal()), client.WithUserAgent("lectern-retention"),
 		client.WithRetry(retry), client.WithHTTPClient(&http.Client{Timeout: requestTimeout}))

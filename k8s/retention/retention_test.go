@@ -252,7 +252,7 @@ func TestRetentionTimeout(t *testing.T) {
 	if got := said(log, failedLine, "project_id", "error"); !slices.Equal(got, []string{"pr_1 RETENTION_TIMEOUT (1s) is over"}) {
 		t.Errorf("failed: %q", got)
 	}
-	if got := said(log, "some projects had no turn", "projects"); !slices.Equal(got, []string{"1"}) {
+	if got := said(log, "the time is over: the job did not reach some projects", "projects"); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("without a turn: %q", got)
 	}
 }

@@ -110,8 +110,8 @@ type commands struct {
 	Export  exportCommands `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`
 	Changes changesCommand `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
 	Sync    syncCommand    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files, or push its changes to a receiver."`
-	Singer  singerCommand  `cmd:"" group:"Read:" help:"Be a Singer tap: print the project's changes as messages."`
-	Airbyte airbyteCommand `cmd:"" group:"Read:" help:"Be a source of Airbyte: print the project's changes as messages."`
+	Singer  singerCommand  `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a Singer tap."`
+	Airbyte airbyteCommand `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a source of Airbyte."`
 	Listen  listenCommand  `cmd:"" group:"Read:" help:"Forward the project's changes to a receiver of webhooks on this machine, while you write it."`
 	Region  regionCommand  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
 	API     apiCommand     `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`

@@ -254,7 +254,7 @@ func (r *run) copy(ctx context.Context) (err error) {
 }
 
 // lookVerified reads the last verification of the copy, which another process may have made. A fault stops no copy: the run
-// looks again after a minute.
+// tries again after a minute.
 func (r *run) lookVerified(ctx context.Context) {
 	d, ok := r.Destination.(Verifiable)
 	if now := time.Now(); ok && r.Follow && now.After(r.nextRead) {

@@ -90,7 +90,7 @@ func TestUndeclared(t *testing.T) {
 	b.clock.advance(2 * time.Hour)
 	kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "now"))
 	b.settle(r, k)
-	if c := kubetest.Ready(k); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "It works on, but no Project declares project") {
+	if c := kubetest.Ready(k); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "The key still works. The operator issues no other key, because no Project declares project") {
 		t.Errorf("condition %+v", c)
 	}
 	if !b.works(first) || b.held(k) != first || len(b.rows()) != 1 {

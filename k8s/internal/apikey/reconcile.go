@@ -123,7 +123,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	case f != nil && f.reason == v1alpha1.ReasonInvalid:
 		return reconcile.Result{}, nil // only a change of the spec can help
 	case errors.Is(err, errAgain):
-		r.Log.InfoContext(ctx, "looks again", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name), slog.Any("error", err))
+		r.Log.InfoContext(ctx, "the object is not settled; the operator reads the object again", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name), slog.Any("error", err))
 		return reconcile.Result{RequeueAfter: requeueDelay}, nil
 	case err != nil:
 		return reconcile.Result{}, err

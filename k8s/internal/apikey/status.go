@@ -73,12 +73,12 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.
 			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
 	case s.secret.exists && !s.secret.owned:
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
-			Message: fmt.Sprintf("The Secret %s belongs to somebody else and is left as it is. Delete it, or make another APIKey with another secret.name.", secretNameOf(object))}
+			Message: fmt.Sprintf("The Secret %s was not made for this APIKey, so the operator leaves the Secret unchanged. Delete the Secret, or make another APIKey with another secret.name.", secretNameOf(object))}
 	case current == nil:
 		return controller.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
 	case s.project == ownership.Undeclared:
 		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
-			"The Secret %s holds the key %s. It works on, but no Project declares project %q any more: no other key is issued.",
+			"The Secret %s holds the key %s. The key still works. The operator issues no other key, because no Project declares project %q any more.",
 			secretNameOf(object), current.ID, object.Spec.ProjectID)}
 	}
 	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,

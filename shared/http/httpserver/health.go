@@ -127,7 +127,7 @@ func (h *health) ask(ctx context.Context) {
 			ready = ready && !check.Required
 			failing[check.Name] = h.logFailure(ctx, now, check, before, errs[i])
 		} else if before != nil {
-			h.log.LogAttrs(ctx, slog.LevelInfo, "check is well again", slog.String("check", check.Name), slog.Bool("required", check.Required))
+			h.log.LogAttrs(ctx, slog.LevelInfo, "check passes again", slog.String("check", check.Name), slog.Bool("required", check.Required))
 		}
 	}
 	h.asked, h.failing, h.ready = now, failing, ready

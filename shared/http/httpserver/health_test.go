@@ -119,7 +119,7 @@ func TestReadinessIsAskedSeldomAndChangesAreLogged(t *testing.T) {
 	if got := len(s.lines(t, "check fails")); got != 1 {
 		t.Errorf("the fault was logged %d times, want once", got)
 	}
-	if got := len(s.lines(t, "check is well again")); got != 1 {
+	if got := len(s.lines(t, "check passes again")); got != 1 {
 		t.Errorf("the recovery was logged %d times, want once", got)
 	}
 }
