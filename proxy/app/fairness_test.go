@@ -267,7 +267,7 @@ func TestMaxInFlight(t *testing.T) {
 // TestTotalTime sends requests that exceed the total time. A stream in either direction may take any time, unless its
 // endpoint sets a total time.
 func TestTotalTime(t *testing.T) {
-	w := run(t, setup{open: true, configure: func(c *app.Config) { c.TotalTimeout = 300 * time.Millisecond }, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, configure: func(c *app.Config) { c.TotalTimeout = 2 * time.Second }, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -283,7 +283,7 @@ func TestTotalTime(t *testing.T) {
 				continue
 			}
 			select {
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(300 * time.Millisecond):
 			case <-r.Context().Done(): // the proxy cancelled the request
 				return
 			}
@@ -293,7 +293,7 @@ func TestTotalTime(t *testing.T) {
 	}})
 	upload := func(length int64) *http.Request {
 		r := w.request(call{method: "POST", target: w.url("/at-once?length=10")})
-		r.Body, r.ContentLength = io.NopCloser(&trickle{10, 100 * time.Millisecond}), length
+		r.Body, r.ContentLength = io.NopCloser(&trickle{10, 300 * time.Millisecond}), length
 		return r
 	}
 	for _, tt := range []struct {

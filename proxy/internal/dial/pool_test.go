@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -87,6 +89,19 @@ func expect(t *testing.T, tr *http.Transport, r *http.Request, want string) {
 	}
 }
 
+// expectKept is expect, and waits until the transport has put the connection aside for the next request.
+func expectKept(t *testing.T, tr *http.Transport, r *http.Request, want string) {
+	t.Helper()
+	kept := make(chan struct{})
+	trace := &httptrace.ClientTrace{PutIdleConn: func(error) { close(kept) }}
+	expect(t, tr, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)), want)
+	select {
+	case <-kept:
+	case <-time.After(time.Minute):
+		t.Fatal("the connection is not kept")
+	}
+}
+
 // checkLeaks fails a test that leaks goroutines.
 func checkLeaks(t *testing.T) {
 	t.Helper()
@@ -105,14 +120,14 @@ func TestKeptByEndpoint(t *testing.T) {
 	defer pool.Close()
 	one, other := dial.Key{Endpoint: "one"}, dial.Key{Endpoint: "other"}
 	for range 2 {
-		expect(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
-		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+		expectKept(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
+		expectKept(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
 	}
 	if n := s.accepted.Load(); n != 2 {
 		t.Errorf("%d connections, want 2", n)
 	}
 	pool.Keep(map[dial.Key]bool{one: true})
-	expect(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	expectKept(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
 	for range 2 { // requests that began before share no transport, and keep no connection
 		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
 	}
@@ -121,7 +136,7 @@ func TestKeptByEndpoint(t *testing.T) {
 	}
 	pool.Keep(map[dial.Key]bool{one: true, other: true})
 	for range 2 {
-		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+		expectKept(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
 	}
 	if n := s.accepted.Load(); n != 5 {
 		t.Errorf("%d connections, want 5", n)
