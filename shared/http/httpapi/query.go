@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lectern-dev/lectern/shared/http/apierr"
@@ -170,13 +171,13 @@ func (q *Query) Time(name string, otherwise int64) int64 {
 	return t
 }
 
-// Zone reads the name of a time zone of the IANA database.
-func (q *Query) Zone(name, otherwise string) string {
+// Zone reads the name of a time zone of the IANA database. Without the parameter, the zone is UTC.
+func (q *Query) Zone(name string) *time.Location {
 	if !q.Has(name) {
-		return otherwise
+		return time.UTC
 	}
-	zone := q.values[name]
-	if _, err := wire.LoadZone(zone); err != nil {
+	zone, err := wire.LoadZone(q.values[name])
+	if err != nil {
 		q.Fail(name, "an IANA time zone such as Europe/Berlin")
 	}
 	return zone

@@ -36,7 +36,7 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 		Selection: which,
 		Interval:  q.Enum("interval", "day", "day", "week", "month", "all"),
 		By:        insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
-		Timezone:  q.Zone("timezone", "UTC"),
+		Zone:      q.Zone("timezone"),
 	}
 	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) {
 		rows, body, err := from.Counts(r.Context(), ask)

@@ -11,32 +11,6 @@ type Selection struct {
 	Version *int64 // entries with a page view of this version; nil for any
 }
 
-// By splits counts.
-type By string
-
-// The values of By.
-const (
-	ByNone       By = "none"
-	ByEmbeddable By = "embeddable"
-	ByVersion    By = "version" // and by the embeddable that the version is of
-)
-
-// MaxCounts is how many rows of counts an answer may have.
-const MaxCounts = 2000
-
-// CountsQuestion asks for the entries of each interval.
-type CountsQuestion struct {
-	Selection
-	Interval string // day, week, month or all
-	By       By
-	Timezone string // an IANA name: where days begin
-}
-
-// Larger returns the next larger interval, or "" for the largest.
-func (q CountsQuestion) Larger() string {
-	return map[string]string{"day": "week", "week": "month", "month": "all"}[q.Interval]
-}
-
 // MaxPages is how many pages a funnel has, from the first on. MaxFunnelRows is how many versions and pages an answer
 // has together.
 const (

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -72,8 +73,6 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 	case ok && pg.Code == "57014", errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
 		return apierr.New(apierr.QuestionTooLarge, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
 			Because(err)
-	case ok && pg.Code == "22023": // invalid_parameter_value
-		return apierr.BadParameter("timezone", "a name that the database does not know", "an IANA time zone such as Europe/Berlin").Because(err)
 	}
 	return err
 }
@@ -104,95 +103,68 @@ func (s *Store) Version(ctx context.Context, projectID string) (int64, error) {
 // Pinned returns a Store that keeps reading from one database.
 func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), primary: s.primary} }
 
-// countsOf returns the statement of counts. Entries whose clock is outside of the years 2000 to 2100 have a row of their own,
-// without an interval. If the question asks for one interval over all time, that interval has these entries, too. Without a
-// further split, an interval without entries has a row.
+// countsOf returns the statement of groups of entries. Postgres gets the bounds of the intervals, and needs no time zone.
 //
 // The statement counts each entry without a version, and each row of progress with its version. An entry with rows of progress
-// would count twice, so its row for the whole entry counts -1 without a version. So no join is needed, and Postgres groups the
-// UNION ALL in parallel.
-func countsOf(q insight.CountsQuestion) statement {
+// counts twice, which [insight.Group] corrects. So no join is needed, and Postgres groups the UNION ALL in parallel.
+func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
 	var s statement
-	// Without a further split the groups are days alone. Postgres expects few of these, so it groups in parallel.
-	rows, split, groups := ofEntries, "NULL::text AS embeddable_id, NULL::bigint AS version", "day"
+	rows, split, groups := ofEntries, "NULL::text, NULL::bigint", "1"
 	switch q.By {
 	case insight.ByEmbeddable:
-		split, groups = "embeddable_id, NULL::bigint AS version", "day, embeddable_id"
+		split, groups = "embeddable_id, NULL::bigint", "1, 2"
 	case insight.ByVersion:
-		rows, split, groups = ofVersions, "embeddable_id, version", "day, embeddable_id, version"
+		rows, split, groups = ofVersions, "embeddable_id, version", "1, 2, 3"
+	}
+	times := "NULL::timestamptz, NULL::timestamptz"
+	if q.Interval == insight.All {
+		times = "min(created_at), max(created_at)"
 	}
 	condition := s.progressOf(q.Selection)
-	zone := s.arg(q.Timezone) + "::text"
-	// The day is local. 00:00 may come twice where clocks go back: a day begins with the first.
-	utc := func(local string) string {
-		at := local + " AT TIME ZONE " + zone
-		return "CASE WHEN (" + at + " - interval '1 hour') AT TIME ZONE " + zone + " = " + local + " THEN " + at + " - interval '1 hour' ELSE " + at + " END"
-	}
-	day := `CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE ` + zone + `) END AS day`
-	whole, entries := "0", ""
+	interval := `CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, ` + s.arg(bounds) + `::timestamptz[]) END`
+	twice, entries := "0", ""
 	if q.Version == nil {
-		whole, entries = "("+ofEntries+")::int", `
-          UNION ALL
-          SELECT `+day+`, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE `+s.selected(q.Selection.Selection, "")
-	}
-	notEmpty := "f.entries > 0"
-	if q.By == insight.ByNone {
-		notEmpty += " OR f.start < f.finish"
-	}
-	const sums = `sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed`
-	sql := `WITH day AS (
-    SELECT day, ` + split + `, ` + sums + `, sum(whole) AS whole
-    FROM (SELECT ` + day + `, embeddable_id, version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
-                 (` + rows + ` AND completed_after IS NOT NULL)::int AS completed, ` + whole + ` AS whole
-          FROM progress
-          WHERE ` + condition + entries + `) e
-    GROUP BY ` + groups + `
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+		twice, entries = "("+ofEntries+")::int", `
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), `
-	local, following := "(SELECT min(day) FROM days)", "(SELECT max(day) FROM days) + interval '1 day'"
-	step := ""
-	if q.Interval != "all" {
-		step = "('1 ' || " + s.arg(q.Interval) + "::text)::interval"
-		local, following = "date_trunc("+s.arg(q.Interval)+"::text, day)", "local + "+step
+    SELECT `+interval+`, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE `+s.selected(q.Selection.Selection, "")
 	}
-	sql += `counted AS (
-    SELECT ` + local + ` AS local, embeddable_id, version, ` + sums + `
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, ` + following + ` AS following, embeddable_id, version, entries, started, completed
-    FROM counted`
-	if q.By == insight.ByNone && step != "" {
-		sql += `
-    UNION ALL
-    SELECT g, g + ` + step + `, NULL, NULL, 0, 0, 0
-    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ` + step + `) g
-    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)`
-	}
-	sql += `
-)`
-	const text = `'YYYY-MM-DD"T"HH24:MI:SS"Z"'`
-	s.sql = sql + `
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, ` + text + `), 'to', to_char(c.finish, ` + text + `), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT ` + utc("local") + ` AS start, ` + utc("following") + ` AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE ` + notEmpty + `
-      LIMIT ` + strconv.Itoa(insight.MaxCounts+1) + `) c`
+	s.sql = `WITH counted AS (
+    SELECT ` + interval + ` AS number, created_at, embeddable_id, version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
+           (` + rows + ` AND completed_after IS NOT NULL)::int AS completed, ` + twice + ` AS twice
+    FROM progress
+    WHERE ` + condition + entries + `
+)
+SELECT number, ` + split + `, sum(entries), sum(started), sum(completed), sum(twice), ` + times + `
+FROM counted
+GROUP BY ` + groups + `
+LIMIT ` + strconv.Itoa(insight.MaxGroups+1)
 	return s
 }
 
 // Counts returns counts as JSON, the oldest first, and how many rows they have. More rows than an answer may have are not
 // complete.
 func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error) {
-	return s.answer(ctx, countsOf(q))
+	bounds := q.Bounds()
+	var groups []insight.Group
+	err = s.query(ctx, countsOf(q, bounds), func(r pgx.Rows) error {
+		groups = nil
+		for r.Next() {
+			var g insight.Group
+			if err := r.Scan(&g.Interval, &g.EmbeddableID, &g.Version, &g.Entries, &g.Started, &g.Completed, &g.Twice, &g.First, &g.Last); err != nil {
+				return err
+			}
+			groups = append(groups, g)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	counts := q.Counts(bounds, groups)
+	body, err = json.Marshal(counts)
+	return len(counts), append(body, '\n'), err
 }
 
 // funnelOf returns the statement of the rows that funnels count: a row with the number of entries, and those of progress.

@@ -66,7 +66,7 @@ func statements(t *testing.T) map[string]string {
 	for name, f := range map[string]insight.Selection{"": {Selection: filters[""]}, " filtered": {Selection: filters[" by all"], Version: &version}} {
 		for _, interval := range []string{"day", "all"} {
 			for _, by := range []insight.By{insight.ByNone, insight.ByEmbeddable, insight.ByVersion} {
-				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Selection: f, Interval: interval, By: by, Timezone: "UTC"}).sql
+				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Selection: f, Interval: interval, By: by}, nil).sql
 			}
 		}
 		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Selection: f}).sql

@@ -460,384 +460,172 @@ LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2
 
 -- name: counts of all by embeddable
-WITH day AS (
-    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day, embeddable_id
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1, 2
+LIMIT 8001
 
 -- name: counts of all by embeddable filtered
-WITH day AS (
-    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1, 2
+LIMIT 8001
 
 -- name: counts of all by none
-WITH day AS (
-    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
-      LIMIT 2001) c
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1
+LIMIT 8001
 
 -- name: counts of all by none filtered
-WITH day AS (
-    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
-      LIMIT 2001) c
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1
+LIMIT 8001
 
 -- name: counts of all by version
-WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
-                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+           ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1, 2, 3
+LIMIT 8001
 
 -- name: counts of all by version filtered
-WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
-                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT (SELECT min(day) FROM days) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+           ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+FROM counted
+GROUP BY 1, 2, 3
+LIMIT 8001
 
 -- name: counts of day by embeddable
-WITH day AS (
-    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day, embeddable_id
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1, 2
+LIMIT 8001
 
 -- name: counts of day by embeddable filtered
-WITH day AS (
-    SELECT day, embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1, 2
+LIMIT 8001
 
 -- name: counts of day by none
-WITH day AS (
-    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
-    UNION ALL
-    SELECT g, g + ('1 ' || $3::text)::interval, NULL, NULL, 0, 0, 0
-    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $3::text)::interval) g
-    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
-      LIMIT 2001) c
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1
+LIMIT 8001
 
 -- name: counts of day by none filtered
-WITH day AS (
-    SELECT day, NULL::text AS embeddable_id, NULL::bigint AS version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
-                 (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
-    UNION ALL
-    SELECT g, g + ('1 ' || $9::text)::interval, NULL, NULL, 0, 0, 0
-    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $9::text)::interval) g
-    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+           (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0 OR f.start < f.finish
-      LIMIT 2001) c
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1
+LIMIT 8001
 
 -- name: counts of day by version
-WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
-                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id IS NOT NULL
-          UNION ALL
-          SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day, embeddable_id, NULL, 1, 0, 0, 0
-          FROM entries
-          WHERE project_id = $1) e
-    GROUP BY day, embeddable_id, version
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+           ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($4::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    FROM entries
+    WHERE project_id = $1
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1, 2, 3
+LIMIT 8001
 
 -- name: counts of day by version filtered
-WITH day AS (
-    SELECT day, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed, sum(whole) AS whole
-    FROM (SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
-                 ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS whole
-          FROM progress
-          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))) e
-    GROUP BY day, embeddable_id, version
-), days AS (
-    SELECT day, embeddable_id, version, entries, started, completed FROM day
-    UNION ALL
-    SELECT day, embeddable_id, NULL, -whole, 0, 0 FROM day
-), counted AS (
-    SELECT date_trunc($10::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
-    FROM days
-    GROUP BY 1, 2, 3
-), filled AS (
-    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
-    FROM counted
+WITH counted AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+           ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT count(1), coalesce(json_agg(json_build_object(
-           'from', to_char(c.start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'to', to_char(c.finish, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'embeddable_id', c.embeddable_id, 'version_number', c.version,
-           'entries', c.entries, 'started', c.started, 'completed', c.completed
-       ) ORDER BY c.start, c.embeddable_id, c.version), '[]')::text
-FROM (SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
-      FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
-      WHERE f.entries > 0
-      LIMIT 2001) c
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
+FROM counted
+GROUP BY 1, 2, 3
+LIMIT 8001
 
 -- name: deleteCounter
 DELETE FROM project_changes
