@@ -25,13 +25,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// program builds the Go program of a page of docs/how-to and starts it. It ends with t.
+// program builds the Go program that a page marks as run by t, and starts it. The program ends with t.
 func program(t *testing.T, page string, environ ...string) *servicetest.Log {
 	t.Helper()
-	text := howTo(t, page)
-	source := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(text)
+	source := regexp.MustCompile("(?s)<!-- run by " + t.Name() + " -->\n```go\n(.*?)```").FindStringSubmatch(pageOf(t, page))
 	if source == nil {
-		t.Fatalf("%s has no program", page)
+		t.Fatalf("%s has no program that %s runs", page, t.Name())
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(file, []byte(source[1]), 0o600); err != nil {
@@ -67,9 +66,10 @@ func run(t *testing.T, cmd *exec.Cmd) *servicetest.Log {
 	return &log
 }
 
-func howTo(t *testing.T, page string) string {
+// pageOf returns the text of a page, whose path begins at the root of the repository.
+func pageOf(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../docs/how-to", page))
+	text, err := os.ReadFile(filepath.Join("../../..", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,8 @@ func at(earlier *servicetest.Service) map[string]string {
 	return environ
 }
 
-// TestExampleFollow runs the program of docs/how-to/follow.md through a rotation of its key and a restart of the service.
+// TestExampleFollow runs the program of client/README.md that follows changes, through a rotation of its key and a restart
+// of the service.
 func TestExampleFollow(t *testing.T) {
 	t.Parallel()
 	b := servicetest.NewBacking(t, bare)
@@ -102,7 +103,7 @@ func TestExampleFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(t.Context())
-	schema := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(howTo(t, "follow.md"))
+	schema := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(pageOf(t, "client/README.md"))
 	if _, err := db.Exec(t.Context(), schema[1]); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestExampleFollow(t *testing.T) {
 		s.MustIngest(t, "entries", servicetest.With(entryOf(id, minute), "entry_data", `{"text":"`+text+`"}`))
 	}
 	send("en_1", "A", 1)
-	program(t, "follow.md", "DATABASE_URL="+table, "LECTERN_SECRET="+m.folder)
+	program(t, "client/README.md", "DATABASE_URL="+table, "LECTERN_SECRET="+m.folder)
 	has("en_1A")
 	m.rotate()
 	send("en_2", `\u0000`, 2) // which jsonb refuses
@@ -138,7 +139,8 @@ func TestExampleFollow(t *testing.T) {
 	has("en_1C")
 }
 
-// TestExampleRegion runs the program of docs/how-to/region.md through a restart of the region service with another key.
+// TestExampleRegion runs the program of client/README.md that looks up regions, through a restart of the region service
+// with another key.
 func TestExampleRegion(t *testing.T) {
 	t.Parallel()
 	b := servicetest.NewBacking(t, bare)
@@ -158,7 +160,7 @@ func TestExampleRegion(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	program(t, "region.md", "LECTERN_REGION_URL="+s.URL, "LECTERN_INTERNAL_API_KEY_FILE="+filepath.Join(m.folder, "key"), "LISTEN="+address)
+	program(t, "client/README.md", "LECTERN_REGION_URL="+s.URL, "LECTERN_INTERNAL_API_KEY_FILE="+filepath.Join(m.folder, "key"), "LISTEN="+address)
 	get := func(project string) string {
 		resp, err := http.Get("http://" + address + "/time/" + project)
 		if err != nil {
@@ -233,7 +235,7 @@ func testReceiver(t *testing.T, start func(address, secret string) *servicetest.
 func TestExampleReceivers(t *testing.T) {
 	t.Parallel()
 	testReceiver(t, func(address, secret string) *servicetest.Log {
-		return program(t, "push.md", "LISTEN="+address, "WEBHOOK_SECRET="+secret)
+		return program(t, "docs/how-to/push.md", "LISTEN="+address, "WEBHOOK_SECRET="+secret)
 	})
 }
 
@@ -242,7 +244,7 @@ func TestLongExampleReceivers(t *testing.T) {
 	needs.Long(t)
 	needs.Node(t)
 	const folder = "testdata/receiver"
-	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(howTo(t, "push.md"))[1]
+	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(pageOf(t, "docs/how-to/push.md"))[1]
 	for _, library := range []string{"standardwebhooks", "svix"} {
 		if err := os.WriteFile(filepath.Join(folder, library+".ts"), []byte(strings.Replace(source, "standardwebhooks", library, 1)), 0o600); err != nil {
 			t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 // blocks matches the blocks of commands that a page marks as run by TestUp.
 var blocks = regexp.MustCompile("(?ms)^<!-- run by TestUp -->\n```sh\n(.*?)^```$")
 
-// testPage runs the commands of a page of docs one after the other, as a reader would while lectern up runs on folder. The
-// output must contain the given texts.
+// testPage runs the commands of a page one after the other, as a reader would while lectern up runs on folder. The path of
+// the page begins at the root of the repository. The output must contain the given texts.
 func testPage(t *testing.T, folder, name string, want ...string) {
-	page, err := os.ReadFile(filepath.Join("../../../docs", name))
+	page, err := os.ReadFile(filepath.Join("../../..", name))
 	if err != nil {
 		t.Fatal(err)
 	}

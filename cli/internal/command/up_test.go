@@ -114,15 +114,15 @@ func TestUp(t *testing.T) {
 	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("first run", func(t *testing.T) {
-		testPage(t, folder, "tutorials/first-run.md", "ent_10000yh3", "flowpage.viewed", "allowed: one of the parameters", "90000 changes",
+		testPage(t, folder, "docs/tutorials/first-run.md", "ent_10000yh3", "flowpage.viewed", "allowed: one of the parameters", "90000 changes",
 			"Exported 10000 entries", "Bearer [redacted]", `"allowed":true,"endpoint":"demo"`)
 	})
 	t.Run("copy", func(t *testing.T) {
-		testPage(t, folder, "tutorials/copy.md", "Copied 90000 changes", "Combination", "1 new, 0 changed")
-		testPage(t, folder, "tutorials/push.md", "1 new, 0 changed")
+		testPage(t, folder, "docs/tutorials/copy.md", "Copied 90000 changes", "Combination", "1 new, 0 changed")
+		testPage(t, folder, "docs/tutorials/push.md", "1 new, 0 changed")
 	})
-	t.Run("how-tos", func(t *testing.T) {
-		testPage(t, folder, "how-to/region.md", `{"region":"Europe/Berlin","offsetInMinutes":120}`)
+	t.Run("client", func(t *testing.T) {
+		testPage(t, folder, "client/README.md", `{"region":"Europe/Berlin","offsetInMinutes":120}`)
 	})
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("erase --all", func(t *testing.T) { testEraseAll(t, environ) })
