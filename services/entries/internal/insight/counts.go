@@ -71,8 +71,8 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 
 func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// intervals returns when each interval begins from the one that has first, up to the end of the one that has last, but at
-// least of one interval.
+// intervals returns when the intervals from first to last begin, and when the last of them ends. There is at least one
+// interval.
 //
 // A day begins at the first instant with its date. So the days of a zone follow each other without a gap, also where clocks
 // go back over midnight. A date that a zone left out has no interval.

@@ -10,8 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// TestIntervals compares the bounds of all intervals with a walk by quarters of an hour, in zones whose clocks went back over
-// midnight, left out a midnight or a date, or are no whole hours from UTC.
+// TestIntervals compares the bounds of all intervals with a walk by quarters of an hour. Its zones have clocks that went back
+// over midnight, left out a midnight or a date, or are no whole hours from UTC.
 func TestIntervals(t *testing.T) {
 	first, last := time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, name := range []string{
