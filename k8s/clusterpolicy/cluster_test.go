@@ -18,9 +18,9 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	credentials "github.com/lectern-dev/lectern/k8s/internal/credential"
-	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
+	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }

@@ -5,7 +5,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 )
 
 // The roles grant no more than the operator needs. Every other test here runs the operator with them, which shows

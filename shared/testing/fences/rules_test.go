@@ -211,10 +211,5 @@ func startsLocally(path string) bool {
 
 // isTestOnly reports whether a package serves tests, and must not be compiled into anything that ships.
 func isTestOnly(path string) bool {
-	if strings.HasPrefix(path, "shared/testing/") {
-		return true
-	}
-	rest, ok := strings.CutPrefix(path, "k8s/internal/")
-	name, _, _ := strings.Cut(rest, "/")
-	return ok && strings.HasSuffix(name, "test")
+	return strings.HasPrefix(path, "shared/testing/") || strings.HasPrefix(path, "k8s/testing/")
 }

@@ -5,7 +5,7 @@
 // KUBEBUILDER_ASSETS names the folder of the server's binaries. Without them, tests that need a server are skipped, or
 // fail if CI=true.
 //
-// Production code does not import the package; the linter enforces this.
+// Production code does not import the package. A test of shared/testing/fences enforces this.
 package kubetest
 
 import (
