@@ -320,7 +320,7 @@ func startCluster(t *testing.T) (kubeconfig string) {
 // policyMetrics returns the metrics of a proxy with a policy from the cluster.
 func policyMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
 	t.Helper()
-	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../k8s", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
+	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../proxy/kubernetes", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
 	return scrape(t, proxy.InternalURL)
 }
 

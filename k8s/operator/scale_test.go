@@ -98,7 +98,7 @@ func TestLongScale(t *testing.T) {
 	// The proxy, over the same objects and their Secrets.
 	environ["LISTEN_PUBLIC"], environ["AUTH_DATABASE_URL"] = "127.0.0.1:0", keys.Config.DatabaseURL.Reveal()
 	start = time.Now()
-	proxy := launch(t, servicetest.Build(t, "../cmd/proxy"), file, c, environ)
+	proxy := launch(t, servicetest.BuildOf(t, "../../proxy/kubernetes", "./cmd/proxy"), file, c, environ)
 	for deadline := start.Add(time.Minute); !ready200(proxy.URL); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the proxy does not become ready\n%s", proxy.log.Tail(4000))

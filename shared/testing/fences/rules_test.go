@@ -77,7 +77,7 @@ func dependencyRules(path, dep string) []string {
 	var broken []string
 	own, ours := strings.CutPrefix(dep, prefix)
 	if isKubernetes(dep) && !holdsKubernetes(path) {
-		broken = append(broken, "Kubernetes' packages stand in k8s")
+		broken = append(broken, "only k8s and proxy/kubernetes are built with Kubernetes' packages")
 	}
 	if !ours {
 		return broken
@@ -87,6 +87,9 @@ func dependencyRules(path, dep string) []string {
 	}
 	if isTestOnly(own) && !isTestOnly(path) {
 		broken = append(broken, "made for tests, and nothing else may be built with it")
+	}
+	if isClusterPolicy(path) && strings.HasPrefix(own, "k8s/") && !isKubernetesAPI(own) && own != "k8s/manifests" {
+		broken = append(broken, "the proxy has nothing of k8s but the custom resources and what it decides like the operator")
 	}
 	if (strings.HasPrefix(path, "cli/") || strings.HasPrefix(path, "client")) && holdsKubernetes(own) {
 		broken = append(broken, "cli and client know nothing of Kubernetes")
@@ -198,7 +201,13 @@ func isKubernetesAPI(path string) bool {
 }
 
 func holdsKubernetes(path string) bool {
-	return path == "k8s" || strings.HasPrefix(path, "k8s/")
+	return strings.HasPrefix(path, "k8s/") || isClusterPolicy(path)
+}
+
+// isClusterPolicy reports whether a package belongs to the proxy that has its policy from a cluster. Its module is inside
+// the folder of the proxy, whose own module has no part of Kubernetes.
+func isClusterPolicy(path string) bool {
+	return path == "proxy/kubernetes" || strings.HasPrefix(path, "proxy/kubernetes/")
 }
 
 // launcher is the package that starts a Postgres on this machine, for tests, `lectern up` and the benchmarks.

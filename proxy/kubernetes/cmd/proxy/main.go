@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/lectern-dev/lectern/k8s/clusterpolicy"
+	"github.com/lectern-dev/lectern/proxy/kubernetes"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
@@ -21,12 +21,12 @@ func main() {
 	log.SetOutput(io.Discard)
 	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr,
 		service.NewCommand("serve", serve),
-		service.NewCommand("migrate", clusterpolicy.Migrate),
+		service.NewCommand("migrate", kubernetes.Migrate),
 	))
 }
 
 // serve runs the proxy. Kubernetes' libraries log through a global, which is a program's to set.
-func serve(ctx context.Context, cfg clusterpolicy.Config) error {
+func serve(ctx context.Context, cfg kubernetes.Config) error {
 	cfg.Kube.OnLogger = func(log *slog.Logger) { klog.SetLogger(logr.FromSlogHandler(log.Handler())) }
-	return clusterpolicy.Run(ctx, cfg)
+	return kubernetes.Run(ctx, cfg)
 }

@@ -1,4 +1,6 @@
-package clusterpolicy_test
+// Package operatortest runs a part of the operator for the tests of the programs that depend on it. A test chooses the part,
+// so it may itself write what the other controllers would write.
+package operatortest
 
 import (
 	"context"
@@ -8,7 +10,6 @@ import (
 
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,35 +18,17 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
-	credentials "github.com/lectern-dev/lectern/k8s/internal/credential"
+	"github.com/lectern-dev/lectern/k8s/internal/credential"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 )
 
-func TestMain(m *testing.M) { kubetest.Main(m) }
-
-// start gives t an API server and a namespace. It fails t if a goroutine outlives the test.
-func start(t testing.TB) *kubetest.Cluster {
+// StartCredentials creates the Secret that values names, in c's namespace. Until t ends, it runs the controllers of
+// Credentials, which write the values of all Credentials of the cluster to the Secret.
+func StartCredentials(t testing.TB, c *kubetest.Cluster, values types.NamespacedName) {
 	t.Helper()
-	c := kubetest.Start(t)
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		// The metadata client of the operator's cache leaves this goroutine when its watch is stopped.
-		goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
-	})
-	return c
-}
-
-// values names the Secret that the operator writes for the proxy.
-func values(c *kubetest.Cluster) types.NamespacedName {
-	return types.NamespacedName{Namespace: c.Namespace, Name: "lectern-proxy-values"}
-}
-
-// startOperator runs the controllers of Credentials until t ends.
-func startOperator(t testing.TB, c *kubetest.Cluster) {
-	t.Helper()
-	c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: values(c).Name}})
+	c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: values.Name}})
 	several := true
 	mgr, err := ctrl.NewManager(c.Config(), ctrl.Options{
 		Scheme: c.Scheme, Cache: controller.CacheOptions(nil), Client: controller.ClientOptions(),
@@ -65,11 +48,11 @@ func startOperator(t testing.TB, c *kubetest.Cluster) {
 	if err := ownership.Index(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	err = credentials.Setup(mgr, credentials.Options{
+	err = credential.Setup(mgr, credential.Options{
 		Common: controller.Common{
 			Log: log, Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: time.Now, Workers: 4,
 		},
-		Secrets: secrets, Values: values(c),
+		Secrets: secrets, Values: values,
 	})
 	if err != nil {
 		t.Fatal(err)

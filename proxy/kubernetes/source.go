@@ -1,4 +1,4 @@
-package clusterpolicy
+package kubernetes
 
 import (
 	"context"
@@ -74,6 +74,11 @@ type Source struct {
 
 	rested time.Time // when the next policy may be made
 }
+
+// These are all requests that the proxy sends to the API server. The role lectern-proxy is generated from the markers.
+// Projects decide which namespaces may have Credentials and ProxyEndpoints.
+// +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects;proxyendpoints,verbs=list;watch
+// +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=list;watch
 
 // New returns a Source that reads the namespaces in options from the API server in config. It sends no request before
 // Run.

@@ -1,4 +1,4 @@
-package clusterpolicy
+package kubernetes
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ type report struct {
 //	lectern.proxy.policy.build.duration         seconds to build a policy
 func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*report, error) {
 	r := &report{log: log, logged: map[manifest.ObjectKey]string{}, warned: map[manifest.ObjectKey]string{}}
-	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/clusterpolicy")
+	meter := provider.Meter("github.com/lectern-dev/lectern/proxy/kubernetes")
 	var err error
 	if r.changes, err = meter.Int64Counter("lectern.proxy.policy.changes",
 		metric.WithDescription("Policies that were applied.")); err != nil {

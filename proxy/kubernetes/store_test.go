@@ -1,4 +1,4 @@
-package clusterpolicy_test
+package kubernetes_test
 
 import (
 	"encoding/base64"

@@ -1,10 +1,10 @@
-// Package clusterpolicy runs the credential proxy with a policy from a Kubernetes cluster. It watches Credentials,
+// Package kubernetes runs the credential proxy with a policy from a Kubernetes cluster. It watches Credentials,
 // ProxyEndpoints and Projects, and applies their changes. It validates each object by the same code as the operator and
 // the folder of manifests. A faulty object does not affect others.
 //
 // The values of Credentials come from one Secret, which the operator writes. The proxy reads no other, and writes nothing
 // to the API server. While the API server is unreachable, the last policy stays in force.
-package clusterpolicy
+package kubernetes
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package clusterpolicy
+package kubernetes
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

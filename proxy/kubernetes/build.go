@@ -1,4 +1,4 @@
-package clusterpolicy
+package kubernetes
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package clusterpolicy_test
+package kubernetes_test
 
 import (
 	"context"
@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/clusterpolicy"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
+	"github.com/lectern-dev/lectern/k8s/testing/operatortest"
+	"github.com/lectern-dev/lectern/proxy/kubernetes"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -99,7 +100,7 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 	p := &proxy{third: newThird(t), project: "pr_" + c.Namespace, log: &logtest.Buffer{}}
 	p.declared = declared("declared", p.project)
 	c.Create(t, p.declared)
-	startOperator(t, c)
+	operatortest.StartCredentials(t, c, values(c))
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
 		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0", "PROXY_VALUES": values(c).String(),
@@ -108,7 +109,7 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 	for name, value := range environ {
 		all[name] = value
 	}
-	var cfg clusterpolicy.Config
+	var cfg kubernetes.Config
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 	cfg.Proxy.HTTP.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- clusterpolicy.Run(ctx, cfg) }()
+	go func() { ended <- kubernetes.Run(ctx, cfg) }()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	p.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
