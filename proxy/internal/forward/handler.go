@@ -28,6 +28,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
@@ -83,7 +84,7 @@ type Handler struct {
 	metrics *metrics
 	running *usage // slots, by endpoint and by client
 	bodies  *heldBodies
-	buffers *buffers
+	buffers relay.Buffers
 }
 
 // New returns a Handler.
@@ -100,7 +101,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/proxy"), metrics: m,
-		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory, o.TemplatedReadTimeout), buffers: newBuffers(),
+		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory, o.TemplatedReadTimeout), buffers: relay.Buffers{Clear: true},
 	}
 	o.Store.OnReplace(h.forget)
 	return h, nil

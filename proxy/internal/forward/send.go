@@ -9,13 +9,13 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/relay"
 )
 
 // transportKey identifies the connections of an endpoint.
@@ -45,9 +45,9 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	defer span.end(rec)
 
 	forwarded := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
-	var sent *sentBody // nil: no body streams
+	var sent *relay.Body // nil: no body streams
 	if out.body == nil && r.ContentLength != 0 {
-		sent = &sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec, trailer: r.Trailer}
+		sent = relay.NewBody(&sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec}, r.Trailer)
 		forwarded.Body = sent
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
@@ -64,11 +64,14 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			out.write(p.Out)
-			sent.forwardTrailers(p.Out)
+			if sent != nil && len(r.Trailer) > 0 {
+				p.Out.Trailer = trailersToSend(r.Trailer)
+				sent.SendTrailers(p.Out.Trailer)
+			}
 		},
 		Transport:      h.o.Pool.Transport(transportKey(v.Endpoint), v.Endpoint.Roots),
 		FlushInterval:  -1,
-		BufferPool:     h.buffers,
+		BufferPool:     &h.buffers,
 		ErrorLog:       silent,
 		ModifyResponse: answer.judge,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
@@ -77,8 +80,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	if failed == nil {
 		return nil
 	}
-	if err := sent.failure(limits.RequestBytes); err != nil && context.Cause(ctx) == nil {
-		return err
+	if err := sent.Fault(); err != nil && context.Cause(ctx) == nil {
+		return bodyRefusal(err, limits.RequestBytes)
 	}
 	return upstreamFault(ctx, failed)
 }
@@ -114,33 +117,14 @@ func followPhases(idle *idleTimer) *httptrace.ClientTrace {
 	}
 }
 
-// buffers is an httputil.BufferPool that overwrites used buffers.
-type buffers struct{ pool sync.Pool }
-
-func newBuffers() *buffers {
-	return &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
-}
-
-// Get returns a buffer.
-func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
-
-// Put takes a buffer back.
-func (b *buffers) Put(buffer []byte) {
-	clear(buffer)
-	b.pool.Put((*[32 << 10]byte)(buffer))
-}
-
-// sentBody is the caller's body on its way to the target.
+// sentBody is the caller's body on its way to the target. It limits and counts the body.
 type sentBody struct {
 	source   io.Reader
 	maxBytes int64 // 0: any size
 	idle     *idleTimer
 	record   *record
-	trailer  http.Header // of the caller; net/http fills it in at the end of the body
-	out      http.Header // the trailers that the transport sends; nil: none
 
-	n     int64
-	fault atomic.Pointer[error] // why the caller's side failed
+	n int64
 }
 
 // Read reads from the caller.
@@ -154,42 +138,16 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	if b.maxBytes > 0 && b.n > b.maxBytes {
 		err = errTooLarge
 	}
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		for name := range b.out {
-			b.out[name] = b.trailer[name]
-		}
-	default:
-		b.fault.Store(&err)
-	}
 	return n, err
 }
 
 // Close does nothing: the server closes its body.
 func (*sentBody) Close() error { return nil }
 
-// forwardTrailers announces the caller's trailers in the request that goes out. ReverseProxy announces them too, but
-// does not pass on their values.
-func (b *sentBody) forwardTrailers(out *http.Request) {
-	if b == nil || len(b.trailer) == 0 {
-		return
-	}
-	b.out = trailersToSend(b.trailer)
-	out.Trailer = b.out
-}
-
-// failure returns the refusal for a body that could not be read, nil for none.
-func (b *sentBody) failure(maxBytes int64) error {
-	if b == nil {
-		return nil
-	}
-	err := b.fault.Load()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(*err, errTooLarge):
+// bodyRefusal returns the refusal for a body that could not be read.
+func bodyRefusal(err error, maxBytes int64) error {
+	if errors.Is(err, errTooLarge) {
 		return tooLarge(maxBytes)
 	}
-	return bodyFault(*err)
+	return bodyFault(err)
 }

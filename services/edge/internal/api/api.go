@@ -13,7 +13,6 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -23,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -52,7 +52,7 @@ type Options struct {
 type Edge struct {
 	o           Options
 	unreachable metric.Int64Counter
-	buffers     *buffers
+	buffers     relay.Buffers
 	services    map[routes.Service]*service // those with an address
 	// The proxy's targets may take longer than any service.
 	toServices, toProxy *http.Transport
@@ -60,7 +60,7 @@ type Edge struct {
 
 // New returns an Edge.
 func New(o Options) (*Edge, error) {
-	e := &Edge{o: o, buffers: &buffers{}, toServices: newTransport(o.AnswerTimeout), toProxy: newTransport(0)}
+	e := &Edge{o: o, toServices: newTransport(o.AnswerTimeout), toProxy: newTransport(0)}
 	var err error
 	e.unreachable, err = o.Telemetry.MeterProvider.Meter("github.com/lectern-dev/lectern/services/edge").Int64Counter("lectern.edge.unreachable",
 		metric.WithDescription("Requests whose service could not be reached, or ended the connection before it answered."))
@@ -172,29 +172,13 @@ func (e *Edge) newService(name routes.Service, address string) *service {
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite:        s.rewrite,
 		Transport:      transport,
-		BufferPool:     e.buffers,
+		BufferPool:     &e.buffers,
 		ModifyResponse: s.answered,
 		ErrorHandler:   s.failed,
 		ErrorLog:       log.New(complaints{e.o.Telemetry.Logger}, "", 0),
 	}
 	return s
 }
-
-// buffers is an httputil.BufferPool.
-type buffers struct{ pool sync.Pool }
-
-const bufferSize = 32 << 10
-
-// Get returns a buffer.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[bufferSize]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, bufferSize)
-}
-
-// Put takes a buffer back.
-func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
 
 // complaints receives ReverseProxy's messages about broken streams, which a client or a shutdown ended.
 type complaints struct{ log *slog.Logger }

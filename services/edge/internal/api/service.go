@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
@@ -18,6 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
+	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
@@ -35,7 +34,7 @@ type service struct {
 type call struct {
 	info   *httpapi.Info
 	header http.Header // of the answer
-	upload *upload     // nil: the request has no body
+	body   *relay.Body // nil: the request has none
 
 	// begin says that the answer begins. It reports whether it may, which it may not if the edge has ended the wait. Nil: the
 	// request does not wait.
@@ -77,8 +76,8 @@ func (s *service) send(w http.ResponseWriter, r *http.Request, c *call) {
 		return
 	}
 	if r.ContentLength != 0 {
-		c.upload = &upload{ReadCloser: r.Body, trailer: r.Trailer}
-		r.Body = c.upload
+		c.body = relay.NewBody(r.Body, r.Trailer)
+		r.Body = c.body
 	}
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
@@ -96,9 +95,7 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.Host = p.In.Host
 	s.introduce(p.In.Context(), p.Out.Header, c.info)
-	if c.upload != nil {
-		c.upload.out = p.Out.Trailer
-	}
+	c.body.SendTrailers(p.Out.Trailer)
 }
 
 // introduce adds to h, the headers of a request to the service, what the edge knows about the client's request.
@@ -149,7 +146,7 @@ func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if s.name == routes.Proxy {
 		h["X-Proxy-Worker-Success"] = []string{"false"} // no target answered
 	}
-	httpapi.WriteError(w, r, s.fault(r, c.upload.failure(), err))
+	httpapi.WriteError(w, r, s.fault(r, c.body.Fault(), err))
 }
 
 // fault says why there is no answer. unread is why the client's body could not be read, nil if it could.
@@ -174,38 +171,4 @@ func (s *service) fault(r *http.Request, unread, err error) error {
 		return apierr.New(apierr.UpstreamUnreachable, "The proxy ended the connection before it answered. The target may have received the request.").Because(err)
 	}
 	return apierr.NotAvailable(err)
-}
-
-// upload is the body of a request. Another goroutine than the handler's reads it.
-type upload struct {
-	io.ReadCloser
-	// Trailers of the client, which net/http fills in at the end of the body.
-	trailer http.Header
-	// Trailers to the service. ReverseProxy announces them without their values.
-	out http.Header
-
-	fault atomic.Pointer[error] // of the client's side
-}
-
-// Read reads from the client.
-func (u *upload) Read(p []byte) (int, error) {
-	n, err := u.ReadCloser.Read(p)
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		for name := range u.out {
-			u.out[name] = u.trailer[name]
-		}
-	default:
-		u.fault.Store(&err)
-	}
-	return n, err
-}
-
-// failure returns why the body could not be read, nil if nothing failed.
-func (u *upload) failure() error {
-	if u == nil || u.fault.Load() == nil {
-		return nil
-	}
-	return *u.fault.Load()
 }
