@@ -4,12 +4,9 @@ package manifests
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
@@ -26,15 +23,6 @@ func Older(a, b metav1.Object) int {
 		cmp.Compare(a.GetName(), b.GetName()),
 	)
 }
-
-// The values of UNDECLARED_PROJECTS, which decides about objects whose project no Project declares.
-const (
-	RefuseUndeclared = "refuse"
-	AllowUndeclared  = "allow"
-)
-
-// KnownUndeclared reports whether value is one that UNDECLARED_PROJECTS may have.
-func KnownUndeclared(value string) bool { return value == RefuseUndeclared || value == AllowUndeclared }
 
 // Standing ranks a Project among those that name the same project. The one with the least standing declares it.
 type Standing int
@@ -94,15 +82,6 @@ func Credential(c *v1alpha1.Credential) manifest.Credential {
 // Endpoint converts e to the proxy's type.
 func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
 	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: e.Spec}
-}
-
-// ParseName parses namespace/name.
-func ParseName(text string) (types.NamespacedName, error) {
-	namespace, name, ok := strings.Cut(text, "/")
-	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return types.NamespacedName{}, fmt.Errorf("%q is not namespace/name", text)
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // ValueName returns the key under which the Secret for the proxy holds the value of a Credential: UID_SECRET_KEY. By the

@@ -3,14 +3,11 @@ package operator
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"time"
 
-	"k8s.io/client-go/rest"
-
-	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -20,27 +17,13 @@ import (
 
 // Config configures the operator.
 type Config struct {
-	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
-	// that they name. Not set: all.
-	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
-
-	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may read the
-	// project's data and use its credentials' ids. Operator and proxy need the same value. A folder of manifests needs
-	// no Projects.
-	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
-
-	// The Secret with the values of all Credentials, as namespace/name. The operator writes it, and the proxy reads no
-	// other.
-	Values string `env:"PROXY_VALUES" envDefault:"lectern/lectern-proxy-values"`
+	Cluster cluster.Config
+	Rules   cluster.Rules
 
 	// Whether operators elect a leader by a Lease. The others stand by.
 	LeaderElection bool `env:"LEADER_ELECTION" envDefault:"true"`
 
-	// LeaseNamespace is the namespace of the operator's Lease. Tests set it; empty: the pod's, or lectern outside a pod.
-	LeaseNamespace string `env:"-"`
-
-	// The name of the operator's Lease.
-	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`
+	Lease cluster.Lease
 
 	// LeaseDuration is how long the others wait for a silent leader before one of them takes over. The leader gives up
 	// after two thirds of that. Tests set it; 0: 15 seconds, as in Kubernetes' own controllers.
@@ -69,15 +52,8 @@ type Config struct {
 	Pool      pgdb.Options
 	Telemetry telemetry.Config
 
-	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
-	REST *rest.Config `env:"-"`
-
 	// Ready is called once the internal address is open, with the address. Nil: not called.
 	Ready func(internal net.Addr) `env:"-"`
-
-	// OnLogger is called with the log before anything is logged. The program passes it to Kubernetes' libraries, which
-	// log through globals. Nil: they are silent.
-	OnLogger func(*slog.Logger) `env:"-"`
 
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
@@ -86,18 +62,9 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate reports the values of c's own fields that are not allowed.
 func (c Config) Validate() error {
 	var faults []error
-	if !manifests.KnownUndeclared(c.UndeclaredProjects) {
-		faults = append(faults, config.Invalid("UNDECLARED_PROJECTS", c.UndeclaredProjects, "refuse, allow"))
-	}
-	if _, err := manifests.ParseName(c.Values); err != nil {
-		faults = append(faults, config.Invalid("PROXY_VALUES", c.Values, "a namespace and a name, such as lectern/lectern-proxy-values"))
-	}
-	if c.LeaseName == "" {
-		faults = append(faults, &config.Fault{Variable: "LEASE_NAME", Problem: "is not set, and is required"})
-	}
 	for _, a := range []struct{ variable, given, like string }{
 		{"REGION_INTERNAL_URL", c.RegionURL, "an http or https URL such as http://region:9090"},
 		{"PUBLIC_URL", c.PublicURL, "an http or https URL without query, such as https://api.example.com"},

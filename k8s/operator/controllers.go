@@ -5,15 +5,14 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/k8s/internal/apikey"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
-	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
-	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
@@ -28,22 +27,18 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	common := controller.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
-	secrets, err := secretwatch.New(mgr, cfg.WatchNamespaces, tel.Logger, tel.MeterProvider)
+	secrets, err := secretwatch.New(mgr, cfg.Cluster.Namespaces(), tel.Logger, tel.MeterProvider)
 	if err != nil {
 		return err
 	}
 	if err := mgr.Add(secrets); err != nil {
 		return err
 	}
-	values, err := manifests.ParseName(cfg.Values)
-	if err != nil {
-		return err
-	}
-	allowUndeclared := cfg.UndeclaredProjects == manifests.AllowUndeclared
+	allowUndeclared := cfg.Rules.AllowUndeclared()
 	if err := ownership.Index(ctx, mgr); err != nil {
 		return err
 	}
-	if err := credential.Setup(mgr, credential.Options{Common: common, Secrets: secrets, Values: values, AllowUndeclared: allowUndeclared}); err != nil {
+	if err := credential.Setup(mgr, credential.Options{Common: common, Secrets: secrets, Values: cfg.Rules.ValuesName(), AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
@@ -82,8 +77,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return err
 	}
 	// Another release of the cluster may share the database, and watch other namespaces.
-	realm += "/" + restconfig.Namespace() + "/" + cfg.LeaseName
+	realm += "/" + cluster.OwnNamespace() + "/" + cfg.Lease.Name
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, Own: restconfig.Namespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, Own: cluster.OwnNamespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 	})
 }

@@ -64,9 +64,9 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 		t.Fatal(err)
 	}
 	r := &running{Requests: &kubetest.Requests{}, t: t, log: &servicetest.Log{}, done: make(chan error, 1)}
-	cfg.REST = c.As(t, "operator", cfg.WatchNamespaces...) // with the rights that the chart gives it, and no more
-	r.Requests.Count(cfg.REST)
-	cfg.LeaseNamespace, cfg.LeaseDuration, cfg.LogOutput = c.Namespace, 3*time.Second, r.log
+	cfg.Cluster.REST = c.As(t, "operator", cfg.Cluster.WatchNamespaces...) // with the rights that the chart gives it, and no more
+	r.Requests.Count(cfg.Cluster.REST)
+	cfg.Lease.Namespace, cfg.LeaseDuration, cfg.LogOutput = c.Namespace, 3*time.Second, r.log
 	ready := make(chan struct{})
 	cfg.Ready = func(internal net.Addr) {
 		r.URL = "http://" + internal.String()

@@ -64,7 +64,7 @@ func namespacesGo(t *testing.T, everywhere bool) {
 		}
 		return start(t, c, environ, func(cfg *Config) {
 			if !everywhere {
-				cfg.WatchNamespaces = watched // those that go give no rights any more
+				cfg.Cluster.WatchNamespaces = watched // those that go give no rights any more
 			}
 		})
 	}

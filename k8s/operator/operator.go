@@ -21,7 +21,6 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
-	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
@@ -43,7 +42,7 @@ const kubeRate = 100
 // Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that it does not act
 // at the same time as its successor.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := errors.Join(cfg.Validate(), cfg.Auth.Validate()); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.Cluster.Validate(), cfg.Rules.Validate(), cfg.Lease.Validate(), cfg.Auth.Validate()); err != nil {
 		return err
 	}
 	if cfg.Now == nil {
@@ -56,9 +55,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	var parts shutdown.Stack
 	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
 	parts.Add(tel.Shutdown)
-	if cfg.OnLogger != nil {
-		cfg.OnLogger(tel.Logger)
-	}
+	cfg.Cluster.SetLogger(tel.Logger)
 	mgr, err := newManager(cfg, tel)
 	if err != nil {
 		return err
@@ -72,7 +69,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := mgr.Add(newServer(cfg, tel, mgr)); err != nil {
 		return err
 	}
-	tel.Logger.InfoContext(ctx, "starting", "namespaces", strings.Join(cfg.WatchNamespaces, ","), "lease", cfg.LeaderElection)
+	tel.Logger.InfoContext(ctx, "starting", "namespaces", strings.Join(cfg.Cluster.WatchNamespaces, ","), "lease", cfg.LeaderElection)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the controllers: %w", err)
 	}
@@ -101,7 +98,7 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 			return nil, err
 		}
 	}
-	kube, err := restconfig.Load(cfg.REST, "lectern-operator")
+	kube, err := cfg.Cluster.Client("lectern-operator")
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +112,11 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	)
 	mgr, err := ctrl.NewManager(kube, ctrl.Options{
 		Scheme: scheme,
-		Cache:  controller.CacheOptions(cfg.WatchNamespaces),
+		Cache:  controller.CacheOptions(cfg.Cluster),
 		Client: controller.ClientOptions(),
 		Logger: logr.FromSlogHandler(quietShutdown{tel.Logger.Handler()}),
 
-		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()),
+		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.Lease.Name, LeaderElectionNamespace: cfg.Lease.Key().Namespace,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
 		// No controller runs after the manager has stopped: Run waits for all of them.
 		LeaderElectionReleaseOnCancel: true,

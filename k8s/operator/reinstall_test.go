@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/k8s/uninstall"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
@@ -30,7 +31,8 @@ func TestReinstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := uninstall.Run(t.Context(), uninstall.Config{
-		WatchNamespaces: []string{c.Namespace}, LeaseNamespace: c.Namespace, LeaseName: "lectern-operator", REST: c.As(t, "uninstall"), LogOutput: first.log,
+		Cluster: cluster.Config{WatchNamespaces: []string{c.Namespace}, REST: c.As(t, "uninstall")},
+		Lease:   cluster.Lease{Namespace: c.Namespace, Name: "lectern-operator"}, LogOutput: first.log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,12 +3,10 @@ package retention
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/url"
 	"time"
 
-	"k8s.io/client-go/rest"
-
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -18,9 +16,7 @@ const maxDays = 36_500
 
 // Config holds the settings of the job.
 type Config struct {
-	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
-	// that they name. Not set: all.
-	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
+	Cluster cluster.Config
 
 	// The internal address of the entries service, such as http://entries:9090.
 	EntriesURL string `env:"ENTRIES_INTERNAL_URL,required"`
@@ -37,13 +33,6 @@ type Config struct {
 
 	Telemetry telemetry.Config
 
-	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
-	REST *rest.Config `env:"-"`
-
-	// OnLogger is called with the log before anything is logged. The program passes it to Kubernetes' libraries, which
-	// log through globals. Nil: they are silent.
-	OnLogger func(*slog.Logger) `env:"-"`
-
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
 
@@ -51,7 +40,7 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate reports the values of c's own fields that are not allowed.
 func (c Config) Validate() error {
 	var faults []error
 	if u, err := url.Parse(c.EntriesURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

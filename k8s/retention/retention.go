@@ -15,7 +15,6 @@ import (
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -34,7 +33,7 @@ const (
 // Run removes old entries, project by project. If a project fails, Run continues with the others and returns an error at
 // the end.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.Cluster.Validate()); err != nil {
 		return err
 	}
 	if cfg.Now == nil {
@@ -45,9 +44,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	if cfg.OnLogger != nil {
-		cfg.OnLogger(tel.Logger)
-	}
+	cfg.Cluster.SetLogger(tel.Logger)
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("RETENTION_TIMEOUT (%v) is over", cfg.Timeout))
 	defer cancel()
 	projects, err := list(ctx, cfg)
@@ -71,7 +68,7 @@ func list(ctx context.Context, cfg Config) ([]v1alpha1.Project, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	kube, err := restconfig.Load(cfg.REST, "lectern-retention")
+	kube, err := cfg.Cluster.Client("lectern-retention")
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +76,8 @@ func list(ctx context.Context, cfg Config) ([]v1alpha1.Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	namespaces := cfg.WatchNamespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""} // all
-	}
 	var all []v1alpha1.Project
-	for _, namespace := range namespaces {
+	for _, namespace := range cfg.Cluster.Namespaces() {
 		var found v1alpha1.ProjectList
 		if err := reader.List(ctx, &found, ctrlclient.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list Projects: %w", err)

@@ -106,7 +106,7 @@ func retainAt(t *testing.T, c *kubetest.Cluster, entriesURL string, now time.Tim
 		t.Fatal(err)
 	}
 	output := &servicetest.Log{}
-	cfg.REST, cfg.LogOutput, cfg.Now = c.As(t, "retention", cfg.WatchNamespaces...), output, func() time.Time { return now }
+	cfg.Cluster.REST, cfg.LogOutput, cfg.Now = c.As(t, "retention", cfg.Cluster.WatchNamespaces...), output, func() time.Time { return now }
 	err = Run(t.Context(), cfg)
 	for line := range strings.Lines(output.String()) {
 		var fields map[string]any

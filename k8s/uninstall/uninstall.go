@@ -6,7 +6,6 @@
 package uninstall
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -44,19 +42,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	if cfg.OnLogger != nil {
-		cfg.OnLogger(tel.Logger)
-	}
+	cfg.Cluster.SetLogger(tel.Logger)
 	kube, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
-	namespaces := cfg.WatchNamespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
 	var errs []error
-	for _, namespace := range namespaces {
+	for _, namespace := range cfg.Cluster.Namespaces() {
 		var keys v1alpha1.APIKeyList
 		// A kind whose definition is gone has no objects.
 		if err := kube.List(ctx, &keys, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
@@ -66,7 +58,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 			errs = append(errs, removeFinalizer(ctx, kube, tel.Logger, &keys.Items[i]))
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()), Name: cfg.LeaseName}}
+	name := cfg.Lease.Key()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	if err := kube.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
 		errs = append(errs, fmt.Errorf("delete the Lease: %w", err))
 	}
@@ -80,7 +73,7 @@ func newClient(cfg Config) (client.Client, error) {
 			return nil, err
 		}
 	}
-	kube, err := restconfig.Load(cfg.REST, "lectern-uninstall")
+	kube, err := cfg.Cluster.Client("lectern-uninstall")
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func run(t *testing.T, c *kubetest.Cluster, environ map[string]string) string {
 		t.Fatal(err)
 	}
 	log := &servicetest.Log{}
-	cfg.REST, cfg.LeaseNamespace, cfg.LogOutput = c.As(t, "uninstall"), c.Namespace, log
+	cfg.Cluster.REST, cfg.Lease.Namespace, cfg.LogOutput = c.As(t, "uninstall"), c.Namespace, log
 	if err := Run(t.Context(), cfg); err != nil {
 		t.Fatalf("%v\n%s", err, log.Tail(4000))
 	}

@@ -115,7 +115,7 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 	}
 	type addresses struct{ public, internal net.Addr }
 	ready := make(chan addresses, 1)
-	cfg.Kube.REST, cfg.Proxy.LogOutput = kube, p.log
+	cfg.Cluster.REST, cfg.Proxy.LogOutput = kube, p.log
 	cfg.Proxy.HTTP.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

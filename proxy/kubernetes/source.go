@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
@@ -80,15 +80,14 @@ type Source struct {
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects;proxyendpoints,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=list;watch
 
-// New returns a Source that reads the namespaces in options from the API server in config. It sends no request before
+// New returns a Source that reads the namespaces of settings from the API server in config. It sends no request before
 // Run.
-func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, error) {
-	config = rest.CopyConfig(config)
-	config.UserAgent = "lectern-proxy"
+func New(config *rest.Config, settings cluster.Config, rules cluster.Rules, o app.SourceOptions) (*Source, error) {
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	s := &Source{
-		store: o.Store, values: options.values(), changes: make(chan struct{}, 1), news: make(chan struct{}, 1),
-		requireProject: options.UndeclaredProjects != manifests.AllowUndeclared,
+		store: o.Store, values: rules.ValuesName(), changes: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		probed:         settings.Namespaces()[0], // there may be rights in the namespaces alone
+		requireProject: !rules.AllowUndeclared(),
 	}
 	s.tally.Store(&tally{})
 	var err error
@@ -111,7 +110,7 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 	}
 	watched := cache.Options{
 		Scheme: scheme, Mapper: mapper, ReaderFailOnMissingInformer: true,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: settings.CacheNamespaces(),
 		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
 			s.report.log.LogAttrs(ctx, slog.LevelDebug, "policy: a watch ended; it is begun again", slog.String("error", err.Error()))
 			s.mu.Lock()
@@ -122,15 +121,6 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{
 			s.values.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", s.values.Name)},
 		}}},
-	}
-	if len(options.WatchNamespaces) > 0 {
-		s.probed = options.WatchNamespaces[0] // there may be rights in the namespaces alone
-	}
-	for _, namespace := range options.WatchNamespaces {
-		if watched.DefaultNamespaces == nil {
-			watched.DefaultNamespaces = map[string]cache.Config{}
-		}
-		watched.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	if s.cache, err = cache.New(config, watched); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)

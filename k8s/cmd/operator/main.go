@@ -28,19 +28,19 @@ func main() {
 
 // serve runs the operator. Kubernetes' libraries log through globals, which are a program's to set.
 func serve(ctx context.Context, cfg operator.Config) error {
-	cfg.OnLogger = logLibraries
+	cfg.Cluster.OnLogger = logLibraries
 	return operator.Run(ctx, cfg)
 }
 
 // retain runs the retention job.
 func retain(ctx context.Context, cfg retention.Config) error {
-	cfg.OnLogger = logLibraries
+	cfg.Cluster.OnLogger = logLibraries
 	return retention.Run(ctx, cfg)
 }
 
 // uninstallRelease removes finalizers and the Lease after the operator has been uninstalled.
 func uninstallRelease(ctx context.Context, cfg uninstall.Config) error {
-	cfg.OnLogger = logLibraries
+	cfg.Cluster.OnLogger = logLibraries
 	return uninstall.Run(ctx, cfg)
 }
 

@@ -42,13 +42,10 @@ type Watch struct {
 	refused map[string]time.Time // when the API server last refused a namespace
 }
 
-// New returns a Watch of the given namespaces, or of all if there are none. It exports
+// New returns a Watch of the given namespaces; "" stands for all. It exports
 //
 //	lectern.operator.namespace.refused{watched_namespace}   1 while the operator may not read the namespace's Secrets, else 0
 func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.MeterProvider) (*Watch, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
 	w := &Watch{caches: map[string]cache.Cache{}, log: log, refused: map[string]time.Time{}}
 	for _, namespace := range namespaces {
 		c, err := cache.New(mgr.GetConfig(), cache.Options{

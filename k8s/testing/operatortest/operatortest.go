@@ -17,6 +17,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
@@ -29,16 +30,17 @@ import (
 func StartCredentials(t testing.TB, c *kubetest.Cluster, values types.NamespacedName) {
 	t.Helper()
 	c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: values.Name}})
+	var all cluster.Config // every namespace
 	several := true
 	mgr, err := ctrl.NewManager(c.Config(), ctrl.Options{
-		Scheme: c.Scheme, Cache: controller.CacheOptions(nil), Client: controller.ClientOptions(),
+		Scheme: c.Scheme, Cache: controller.CacheOptions(all), Client: controller.ClientOptions(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &several},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	secrets, err := secretwatch.New(mgr, nil, log, noopmetric.NewMeterProvider())
+	secrets, err := secretwatch.New(mgr, all.Namespaces(), log, noopmetric.NewMeterProvider())
 	if err != nil {
 		t.Fatal(err)
 	}

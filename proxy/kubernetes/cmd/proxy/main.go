@@ -27,6 +27,6 @@ func main() {
 
 // serve runs the proxy. Kubernetes' libraries log through a global, which is a program's to set.
 func serve(ctx context.Context, cfg kubernetes.Config) error {
-	cfg.Kube.OnLogger = func(log *slog.Logger) { klog.SetLogger(logr.FromSlogHandler(log.Handler())) }
+	cfg.Cluster.OnLogger = func(log *slog.Logger) { klog.SetLogger(logr.FromSlogHandler(log.Handler())) }
 	return kubernetes.Run(ctx, cfg)
 }
