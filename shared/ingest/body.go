@@ -86,7 +86,7 @@ func checkType(r *http.Request) error {
 	charset, named := parameters["charset"]
 	if err != nil || !slices.Contains(mediaTypes, media) || named && !strings.EqualFold(charset, "utf-8") {
 		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-			"Content-Type was given as %q; send application/x-ndjson, one JSON object a line, in UTF-8.", cut(header)))
+			"Content-Type was given as %q; send application/x-ndjson, one JSON object a line, in UTF-8.", apierr.Shown(header)))
 	}
 	return nil
 }
@@ -115,5 +115,5 @@ func decompress(r *http.Request, b *body) (io.Reader, func(), error) {
 		return z, z.Close, nil
 	}
 	return nil, nil, apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-		"Content-Encoding was given as %q; allowed: gzip, zstd, identity.", cut(encoding)))
+		"Content-Encoding was given as %q; allowed: gzip, zstd, identity.", apierr.Shown(encoding)))
 }

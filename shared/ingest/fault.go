@@ -2,7 +2,8 @@ package ingest
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // Code names why a line was rejected. Senders branch on it. The set is closed.
@@ -30,21 +31,10 @@ func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
 
 // BadField returns the Fault of a field whose value is not allowed. It names the value and what is allowed.
 func BadField(name, given, allowed string) *Fault {
-	return &Fault{InvalidField, fmt.Sprintf("Field %q was given as %s; allowed: %s.", name, cut(given), allowed)}
+	return &Fault{InvalidField, fmt.Sprintf("Field %q was given as %s; allowed: %s.", name, apierr.Shown(given), allowed)}
 }
 
 // Missing returns the Fault of a required field that is absent.
 func Missing(name string) *Fault {
 	return &Fault{MissingField, fmt.Sprintf("Field %q is missing.", name)}
-}
-
-// longestGiven is how many bytes of a given value a message shows to the sender.
-const longestGiven = 100
-
-// cut shortens a given value at the end of a character.
-func cut(s string) string {
-	if len(s) <= longestGiven {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.ToValidUTF8(s[:longestGiven], "") + "…"
 }

@@ -133,7 +133,7 @@ func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) err
 	if _, ok := errors.AsType[*apierr.Error](err); ok || r.Context().Err() != nil {
 		return err
 	}
-	return apierr.New(apierr.InvalidBody, "The compressed body is broken ("+cut(err.Error())+
+	return apierr.New(apierr.InvalidBody, "The compressed body is broken ("+apierr.Shown(err.Error())+
 		"). Lines before that place may be stored; send all again.").Because(err)
 }
 

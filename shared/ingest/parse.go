@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // maxFields is how many fields a record may have. One word notes the fields that were seen.
@@ -124,7 +126,7 @@ func (p *parser[T]) field(name jsontext.Value, next int) (int, *Fault) {
 	p.scratch.bytes = unquoted
 	i, ok := p.shape.byName[string(unquoted)]
 	if !ok {
-		return 0, &Fault{UnknownField, fmt.Sprintf("Field %q is not known; allowed: %s.", cut(string(unquoted)), p.shape.names)}
+		return 0, &Fault{UnknownField, fmt.Sprintf("Field %q is not known; allowed: %s.", apierr.Shown(string(unquoted)), p.shape.names)}
 	}
 	return i, nil
 }
@@ -166,7 +168,7 @@ func notJSON(err error) *Fault {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		reason = "it ends in the middle"
 	}
-	return &Fault{InvalidJSON, "The line is not valid JSON: " + cut(reason) + "."}
+	return &Fault{InvalidJSON, "The line is not valid JSON: " + apierr.Shown(reason) + "."}
 }
 
 // scratch is memory that a parser reuses.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 )
 
 // AppendText appends s as a JSON string (RFC 8259, section 7). It escapes quotes, backslashes and control
@@ -59,6 +60,14 @@ func plain(s []byte) int {
 		}
 	}
 	return n
+}
+
+// Shorten returns text for a message. It cuts a text of more than longest bytes at the end of a character, and appends "…".
+func Shorten(text string, longest int) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
 // AppendNullableText appends s as a JSON string, or null when s is nil.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Verdict is a controller's decision about an object: its condition Ready.
@@ -41,7 +41,7 @@ func (v Verdict) Condition(before []metav1.Condition, generation int64, now time
 // ConditionOf does the same for a condition of another type. Ready is the condition's status.
 func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	c := metav1.Condition{
-		Type: kind, Status: metav1.ConditionFalse, Reason: v.Reason, Message: shortened(v.Message),
+		Type: kind, Status: metav1.ConditionFalse, Reason: v.Reason, Message: wire.Shorten(v.Message, maxMessage),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
 	}
 	if v.Ready {
@@ -59,25 +59,18 @@ func ApplyCondition(c metav1.Condition) *metav1ac.ConditionApplyConfiguration {
 		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)
 }
 
-func shortened(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
-}
-
 // Report records a changed verdict, once: as an event on the object and in the log. before holds the object's previous
 // conditions.
 func (v Verdict) Report(ctx context.Context, log *slog.Logger, recorder events.EventRecorder, object client.Object, before []metav1.Condition) {
 	last := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
-	if last != nil && (last.Status == metav1.ConditionTrue) == v.Ready && last.Reason == v.Reason && last.Message == shortened(v.Message) {
+	if last != nil && (last.Status == metav1.ConditionTrue) == v.Ready && last.Reason == v.Reason && last.Message == wire.Shorten(v.Message, maxMessage) {
 		return
 	}
 	kind, level := corev1.EventTypeWarning, slog.LevelWarn
 	if v.Ready && !v.Warns {
 		kind, level = corev1.EventTypeNormal, slog.LevelInfo
 	}
-	recorder.Eventf(object, nil, kind, v.Reason, "Judge", "%s", shortened(v.Message))
+	recorder.Eventf(object, nil, kind, v.Reason, "Judge", "%s", wire.Shorten(v.Message, maxMessage))
 	log.LogAttrs(ctx, level, "decided", slog.String("kind", kindOf(object)), slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName()),
 		slog.Bool("ready", v.Ready), slog.String("reason", v.Reason), slog.String("message", v.Message),
 		slog.Int64("generation", object.GetGeneration()))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // preflightSeconds is how long a browser may cache a preflight. The proxy still checks each request in full.
@@ -35,7 +36,7 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incomin
 	}
 	endpoints := snapshot.Allowing(in.origin, in.project, in.environment)
 	if !policy.AllowTarget(endpoints, in.target.AsSent(), in.target.Scheme, in.target.Port) {
-		return denied("The target %s is not among the destinations that are allowed for the origin %s.", shorten(in.target.AsSent()), in.origin)
+		return denied("The target %s is not among the destinations that are allowed for the origin %s.", wire.Shorten(in.target.AsSent(), longestURL), in.origin)
 	}
 	methods, headers := r.Header["Access-Control-Request-Method"], strings.Join(r.Header["Access-Control-Request-Headers"], ",")
 	if len(methods) != 1 || !httpguts.ValidHeaderFieldName(methods[0]) { // a method is a token, as a header's name is

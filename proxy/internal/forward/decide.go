@@ -10,6 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // decision is the policy's verdict on a request.
@@ -101,7 +102,7 @@ func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	case policy.NoKey:
 		return apierr.NotAuthorized().With("projectId", project).Because(why)
 	case policy.BadDestination:
-		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", shorten(r.URL)).Because(why)
+		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", wire.Shorten(r.URL, longestURL)).Because(why)
 	case policy.BadPort:
 		return denied("Port %d of the target is not allowed; by default only 443 is, over https.", r.Port).Because(why)
 	case policy.BadMethod:

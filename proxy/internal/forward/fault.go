@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -79,14 +78,8 @@ func denied(format string, args ...any) *apierr.Error {
 	return apierr.New(apierr.DestinationNotAllowed, fmt.Sprintf(format, args...))
 }
 
-// shorten returns at most the first 200 bytes of a URL, so that a message stays readable.
-func shorten(url string) string {
-	const longest = 200
-	if len(url) > longest {
-		return strings.ToValidUTF8(url[:longest], "") + "…"
-	}
-	return url
-}
+// longestURL is how many bytes of a URL a message shows.
+const longestURL = 200
 
 // upstreamFault returns the refusal for a fault between the proxy and the target.
 func upstreamFault(ctx context.Context, err error) error {

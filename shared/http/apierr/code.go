@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Code names a kind of failure. Clients branch on it. The set is closed.
@@ -95,12 +97,16 @@ func (c Code) Context() []string { return slices.Clone(specs[c].context) }
 
 // BadParameter returns the fault of the parameter name. The message has the given value and the allowed ones.
 func BadParameter(name, given, allowed string) *Error {
-	const longest = 100
-	if len(given) > longest {
-		given = strings.ToValidUTF8(given[:longest], "") + "…"
-	}
-	return New(InvalidParameter, fmt.Sprintf("Parameter %q was given as %q; allowed: %s.", name, given, allowed)).
+	return New(InvalidParameter, fmt.Sprintf("Parameter %q was given as %q; allowed: %s.", name, wire.Shorten(given, longestGiven), allowed)).
 		With("parameter", name)
+}
+
+// longestGiven is how many bytes of a text of the client a message shows.
+const longestGiven = 100
+
+// Shown returns a text of the client for a message: the first 100 bytes or so, in valid UTF-8.
+func Shown(given string) string {
+	return strings.ToValidUTF8(wire.Shorten(given, longestGiven), "\uFFFD")
 }
 
 // NotAuthorized is the one answer to a key that is missing, malformed, unknown, expired, revoked or of another

@@ -25,11 +25,11 @@ func CheckJSON(h http.Header) error {
 	charset, named := parameters["charset"]
 	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
 		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-			"Content-Type was given as %q; allowed: application/json, once.", shortened(given)))
+			"Content-Type was given as %q; allowed: application/json, once.", apierr.Shown(given)))
 	}
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-			"Content-Encoding was given as %q; send the body as it is.", shortened(coding)))
+			"Content-Encoding was given as %q; send the body as it is.", apierr.Shown(coding)))
 	}
 	return nil
 }
@@ -60,10 +60,10 @@ func JSONText(v jsontext.Value) (string, bool) {
 // faultOfJSON returns why a body cannot be decoded, as the rest of a sentence that begins with "The body".
 func faultOfJSON(err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return "is not valid JSON (" + shortened(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")"
+		return "is not valid JSON (" + apierr.Shown(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")"
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
-		return fmt.Sprintf("has an unknown field %q", shortened(semantic.JSONPointer.LastToken()))
+		return fmt.Sprintf("has an unknown field %q", apierr.Shown(semantic.JSONPointer.LastToken()))
 	}
 	return "is not a JSON object"
 }
@@ -71,15 +71,6 @@ func faultOfJSON(err error) string {
 // InvalidBody returns the fault of a body. why is the rest of a sentence that begins with "The body".
 func InvalidBody(why, allowed string) error {
 	return apierr.New(apierr.InvalidBody, "The body "+why+"; allowed: "+allowed+".")
-}
-
-// shortened limits a text of the client to about 100 bytes, for messages.
-func shortened(s string) string {
-	const longest = 100
-	if len(s) > longest {
-		return strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // DecodeJSON decodes a JSON object into fields. It refuses unknown fields. allowed is a part of the error's message.
@@ -122,7 +113,7 @@ func Given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
 
 // InvalidField returns the fault of a field of the body, with the given value and the allowed ones.
 func InvalidField(name, shown, allowed string) error {
-	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, shortened(shown), allowed))
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, apierr.Shown(shown), allowed))
 }
 
 // WriteJSON answers 200 with v as JSON. No cache may store the answer.

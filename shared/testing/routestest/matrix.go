@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 //go:embed matrix.txt
@@ -38,11 +39,7 @@ type Row struct {
 
 // String identifies a row.
 func (r Row) String() string {
-	path := r.Path
-	if len(path) > 90 {
-		path = path[:90] + "…"
-	}
-	return fmt.Sprintf("matrix.txt:%d: %s %s (key: %s)", r.Line, r.Method, path, r.Key)
+	return fmt.Sprintf("matrix.txt:%d: %s %s (key: %s)", r.Line, r.Method, wire.Shorten(r.Path, 90), r.Key)
 }
 
 // Matrix returns all rows.
