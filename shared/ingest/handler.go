@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -142,12 +141,7 @@ func answer(w http.ResponseWriter, s Summary) error {
 	if err != nil {
 		return err
 	}
-	body = append(body, '\n')
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // the client may have disconnected; its records are stored
+	httpapi.WriteEncoded(w, append(body, '\n')) // records are stored, even if the client has disconnected
 	return nil
 }
 

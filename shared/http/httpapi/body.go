@@ -122,10 +122,15 @@ func WriteJSON(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return err
 	}
+	WriteEncoded(w, append(body, '\n'))
+	return nil
+}
+
+// WriteEncoded answers 200 with body, which is JSON and ends with a line feed. No cache may store the answer.
+func WriteEncoded(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	_, _ = w.Write(append(body, '\n')) // a client that disconnected gets no report
-	return nil
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // a client that disconnected gets no report
 }

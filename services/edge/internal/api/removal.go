@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
@@ -61,7 +59,8 @@ func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteJSON(w, jsontext.Value(sums))
+	httpapi.WriteEncoded(w, append(sums, '\n'))
+	return nil
 }
 
 // maxRemoved bounds the answer of a service, in bytes. It has a few counts.

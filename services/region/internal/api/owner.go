@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
@@ -38,8 +37,7 @@ func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("region %q of project %q: %w", name, id, err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, append(project.AppendAll(nil, p, z.Name(), z.OffsetMinutes(o.now())), '\n'))
+	httpapi.WriteEncoded(w, append(project.AppendAll(nil, p, z.Name(), z.OffsetMinutes(o.now())), '\n'))
 	return nil
 }
 
@@ -49,10 +47,4 @@ func pathProject(r *http.Request) (string, error) {
 		return "", err
 	}
 	return id, httpapi.ParseQuery(r).Err()
-}
-
-func writeJSON(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that disconnected gets no report
 }

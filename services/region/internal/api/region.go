@@ -43,8 +43,7 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 		source = "default"
 	}
 	w.Header().Set("X-Region-Source", source)
-	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, answer)
+	httpapi.WriteEncoded(w, answer)
 	return nil
 }
 
