@@ -149,7 +149,7 @@ func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any 
 	}
 	return []any{
 		o.ProjectID, h[:], auth.NewKeyID(), o.Name, o.Scopes.Names(), o.Rate, auth.IsForeign(key.Reveal()),
-		orNull(o.ExpiresAt), lifetime,
+		wire.OrNull(o.ExpiresAt), lifetime,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // ErrOvertaken is the error of [Admin.MintOwned] if the owner has a key of that number already. Another program works
@@ -217,7 +218,7 @@ func (a *Admin) Amend(ctx context.Context, projectID, keyID string, t Terms) (au
 	if err := o.complete(now); err != nil {
 		return auth.Record{}, fmt.Errorf("amend a key: %w", err)
 	}
-	r, err := a.change(ctx, amend, projectID, keyID, o.Name, o.Scopes.Names(), o.Rate, orNull(o.ExpiresAt), now)
+	r, err := a.change(ctx, amend, projectID, keyID, o.Name, o.Scopes.Names(), o.Rate, wire.OrNull(o.ExpiresAt), now)
 	if err != nil {
 		return auth.Record{}, fmt.Errorf("amend a key: %w", err)
 	}

@@ -15,11 +15,3 @@ func (t *pgTime) utc() time.Time {
 	}
 	return t.Time.UTC()
 }
-
-// orNull returns t, or nil if t is zero.
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}

@@ -268,9 +268,9 @@ func (k *keys) recordOf(r auth.Record) keyRecord {
 		state = "expired"
 	}
 	return keyRecord{
-		ID: r.ID, ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: orNull(r.Rate), State: state,
-		CreatedAt: r.CreatedAt, ExpiresAt: orNull(r.ExpiresAt), RevokedAt: orNull(r.RevokedAt), LastUsedAt: orNull(r.LastUsedAt),
-		Foreign: r.Foreign, Owner: orNull(r.Owner.Name),
+		ID: r.ID, ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: wire.OrNull(r.Rate), State: state,
+		CreatedAt: r.CreatedAt, ExpiresAt: wire.OrNull(r.ExpiresAt), RevokedAt: wire.OrNull(r.RevokedAt), LastUsedAt: wire.OrNull(r.LastUsedAt),
+		Foreign: r.Foreign, Owner: wire.OrNull(r.Owner.Name),
 	}
 }
 
@@ -291,19 +291,10 @@ func getKey(w http.ResponseWriter, r *http.Request, p auth.Principal) error {
 	}
 	body, err := json.Marshal(ownKey{
 		ProjectID: p.ProjectID, KeyID: p.KeyID, Name: p.Name, Scopes: p.Scopes.Names(),
-		ExpiresAt: orNull(p.ExpiresAt.UTC()), Rate: orNull(p.Rate),
+		ExpiresAt: wire.OrNull(p.ExpiresAt.UTC()), Rate: wire.OrNull(p.Rate),
 	})
 	if err != nil {
 		return err
 	}
 	return httpapi.WriteBody(w, r, "application/json", body, "")
-}
-
-// orNull returns nil for a zero value.
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
 }
