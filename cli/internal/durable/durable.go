@@ -48,6 +48,14 @@ func Rename(from, to string) error {
 	return syncFolder(filepath.Dir(to))
 }
 
+// RemoveIfThere removes a file. A missing file is no error.
+func RemoveIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // MkdirAll makes a folder and its parents, where they are missing. They are on disk when it returns.
 func MkdirAll(path string, mode fs.FileMode) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

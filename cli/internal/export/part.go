@@ -62,7 +62,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 		}
 	}()
 	// A conversion that was cut begins again.
-	if err := removeIfThere(convertedPath(path)); err != nil {
+	if err := durable.RemoveIfThere(convertedPath(path)); err != nil {
 		return nil, err
 	}
 	p := &part{growing: growing{file: f}, lock: lock, path: path, query: query}
@@ -87,7 +87,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 		p.at = mark{}
 	}
 	if p.at.Bytes == 0 {
-		if err := removeIfThere(statePath(path)); err != nil {
+		if err := durable.RemoveIfThere(statePath(path)); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +173,7 @@ func (p *part) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 		return os.Remove(statePath(p.path))
 	}
 	if err := p.convert(convert); err != nil {
-		return errors.Join(err, removeIfThere(convertedPath(p.path)))
+		return errors.Join(err, durable.RemoveIfThere(convertedPath(p.path)))
 	}
 	if err := durable.Rename(convertedPath(p.path), p.path); err != nil {
 		return err
@@ -206,11 +206,4 @@ func (p *part) convert(convert func(io.ReadSeeker, io.Writer) error) (err error)
 		return err
 	}
 	return f.Sync()
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
+	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -111,10 +112,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 			return result, err
 		}
 	}
-	if err := os.Remove(o.State); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return result, err
-	}
-	return result, nil
+	return result, durable.RemoveIfThere(o.State)
 }
 
 // begin reads the state of an earlier run, and truncates the file of rejects to its length then.

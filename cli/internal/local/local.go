@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -146,7 +145,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.parts.Add(func(context.Context) error { return closed(internal.Close()) })
 
-	if err := removeIfThere(EnvFile(r.Folder)); err != nil {
+	if err := durable.RemoveIfThere(EnvFile(r.Folder)); err != nil {
 		return err
 	}
 	if r.state, err = openState(r.Folder); err != nil {
@@ -195,7 +194,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	if d.EntryID, err = r.demoData(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's data: %w", err)
 	}
-	r.parts.Add(func(context.Context) error { return removeIfThere(EnvFile(r.Folder)) })
+	r.parts.Add(func(context.Context) error { return durable.RemoveIfThere(EnvFile(r.Folder)) })
 	// Last, because scripts wait for this file.
 	err = writeEnv(EnvFile(r.Folder), [][2]string{
 		{"LECTERN_URL", d.URL},
@@ -246,13 +245,6 @@ func closed(err error) error {
 		return nil
 	}
 	return err
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // writeEnv writes the variables in the syntax of sh.
