@@ -3,6 +3,8 @@ package target
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/proxy/internal/template"
 )
 
 const hexDigits = "0123456789ABCDEF"
@@ -27,7 +29,7 @@ func normalPath(path string) (string, error) {
 			v := byte(unhex(path[i+1])<<4 | unhex(path[i+2]))
 			i += 2
 			switch {
-			case isUnreserved(v):
+			case template.IsUnreserved(v):
 				b = append(b, v)
 			case v == 0:
 				return "", refuse("has an encoded NUL in its path")
@@ -150,13 +152,9 @@ func decode(text string) string {
 	return string(b)
 }
 
-func isUnreserved(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
-}
-
 // isPathByte reports whether a path may contain c unencoded (RFC 3986, section 3.3).
 func isPathByte(c byte) bool {
-	return isUnreserved(c) || strings.IndexByte("/!$&'()*+,;=:@", c) >= 0
+	return template.IsUnreserved(c) || strings.IndexByte("/!$&'()*+,;=:@", c) >= 0
 }
 
 func unhex(c byte) int {

@@ -6,7 +6,7 @@ const hex = "0123456789ABCDEF"
 // So the value cannot end one part of a URL and begin another.
 func AppendURL(dst, value []byte) []byte {
 	for _, c := range value {
-		if isUnreserved(c) {
+		if IsUnreserved(c) {
 			dst = append(dst, c)
 			continue
 		}
@@ -21,7 +21,7 @@ func AppendForm(dst, value []byte) []byte {
 		switch {
 		case c == ' ':
 			dst = append(dst, '+')
-		case isUnreserved(c) && c != '~' || c == '*':
+		case IsUnreserved(c) && c != '~' || c == '*':
 			dst = append(dst, c)
 		default:
 			dst = append(dst, '%', hex[c>>4], hex[c&15])
@@ -30,6 +30,7 @@ func AppendForm(dst, value []byte) []byte {
 	return dst
 }
 
-func isUnreserved(c byte) bool {
+// IsUnreserved reports whether c is an unreserved character of URLs (RFC 3986, section 2.3).
+func IsUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
