@@ -37,7 +37,7 @@ Examples:
 }
 
 // Run prints.
-func (f *changesCommand) Run(s *Session, c *commands) error {
+func (f *changesCommand) Run(s *Session) error {
 	q := f.query()
 	reader, err := f.client(patient(f.Retries+1), s.Err)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *changesCommand) Run(s *Session, c *commands) error {
 		Stream: s.Out, CursorFile: f.CursorFile, Endless: f.Follow,
 	})
 	if err == nil || errors.Is(err, context.Canceled) && s.Context.Err() != nil {
-		c.note(s, "%d changes; the newest of the project is number %d.", done.Changes, done.LastSeq)
+		s.Note("%d changes; the newest of the project is number %d.", done.Changes, done.LastSeq)
 	}
 	return err
 }

@@ -38,7 +38,8 @@ type Session struct {
 	Out     io.Writer // results only
 	Err     io.Writer // all other messages
 	Environ map[string]string
-	Width   int // the columns of the terminal that Out is; 0: it is none
+	Width   int  // the columns of the terminal that Out is; 0: it is none
+	Quiet   bool // Err gets errors alone; the flag --quiet sets it
 
 	// ReadSecret reads a line from the terminal that In is, and does not show it; nil if In is none.
 	ReadSecret func() (string, error)
@@ -175,7 +176,7 @@ func Main(s *Session, args []string) (code int) {
 	if err != nil {
 		return s.fail(err)
 	}
-	return s.fail(parsed.Run(&c))
+	return s.fail(parsed.Run())
 }
 
 func newParser(s *Session, c *commands) (*kong.Kong, error) {
@@ -260,9 +261,9 @@ func advice(err error) string {
 	return ""
 }
 
-// note prints a message to standard error, unless --quiet is set.
-func (c *commands) note(s *Session, format string, args ...any) {
-	if !c.Quiet {
+// Note prints a message to standard error, unless --quiet is set.
+func (s *Session) Note(format string, args ...any) {
+	if !s.Quiet {
 		fmt.Fprintf(s.Err, format+"\n", args...)
 	}
 }

@@ -33,14 +33,14 @@ Examples:
 }
 
 // Run opens the console.
-func (c *consoleCommand) Run(s *Session, all *commands) error {
+func (c *consoleCommand) Run(s *Session) error {
 	page := consolePage(c.URL)
 	key, err := c.key()
 	if err != nil {
 		return err
 	}
 	if key == "" {
-		return c.open(s, all, page, page)
+		return c.open(s, page, page)
 	}
 	if c.Project == "" {
 		return usagef("no project: set LECTERN_PROJECT_ID, or give --env-file")
@@ -53,7 +53,7 @@ func (c *consoleCommand) Run(s *Session, all *commands) error {
 	if err != nil {
 		return fmt.Errorf("the page that signs in: %w", err)
 	}
-	err = c.open(s, all, (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String(), link)
+	err = c.open(s, (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String(), link)
 	return errors.Join(err, os.Remove(file))
 }
 
@@ -62,12 +62,12 @@ const readWithin = 10 * time.Second
 
 // open opens address in the browser, and returns once the browser has had the time to read it. If none can be started, it
 // prints link.
-func (c *consoleCommand) open(s *Session, all *commands, address, link string) error {
+func (c *consoleCommand) open(s *Session, address, link string) error {
 	if c.Print {
 		return c.print(s, link)
 	}
 	browser.Stdout, browser.Stderr = io.Discard, io.Discard
-	all.note(s, "Opening %s in the browser.", consolePage(c.URL))
+	s.Note("Opening %s in the browser.", consolePage(c.URL))
 	started := make(chan error, 1)
 	// Some programs that start a browser run until the browser ends.
 	go func() { started <- browser.OpenURL(address) }()
@@ -77,7 +77,7 @@ func (c *consoleCommand) open(s *Session, all *commands, address, link string) e
 		select {
 		case err := <-started:
 			if err != nil {
-				all.note(s, "No browser could be started (%s). Open this link, and show it to nobody:", oneLine(err))
+				s.Note("No browser could be started (%s). Open this link, and show it to nobody:", oneLine(err))
 				return c.print(s, link)
 			}
 			if address == link {

@@ -93,7 +93,7 @@ func (c storedContext) at(address string) bool {
 
 // BeforeResolve collects the variables that flags may come from. Flags win over those of the environment, these over those
 // of --env-file, and all over those of a context.
-func (c *commands) BeforeResolve(ctx *kong.Context, s *Session) error {
+func (*commands) BeforeResolve(ctx *kong.Context, s *Session) error {
 	flags, given := map[string]string{}, map[string]string{}
 	for _, path := range ctx.Path {
 		if path.Flag == nil {
@@ -105,6 +105,7 @@ func (c *commands) BeforeResolve(ctx *kong.Context, s *Session) error {
 			given[name] = value
 		}
 	}
+	s.Quiet = flags["quiet"] == "true"
 	variables := environment{given, s.Environ}
 	if path := flags["env-file"]; path != "" {
 		file, err := readEnvFile(path)
@@ -148,8 +149,8 @@ func (s *Session) chosen(flags map[string]string, variables environment) (map[st
 	}
 	switch {
 	case name == "":
-		if _, damaged := errors.AsType[usageError](err); damaged && flags["quiet"] != "true" {
-			fmt.Fprintf(s.Err, "lectern: no context applies: %s\n", oneLine(err))
+		if _, damaged := errors.AsType[usageError](err); damaged {
+			s.Note("lectern: no context applies: %s", oneLine(err))
 		}
 		if c, ok := all.Contexts[all.Current]; ok && c.at(address) {
 			return c.variables(), nil
@@ -220,7 +221,7 @@ func (contextUse) Help() string {
 }
 
 // Run makes the context the current one.
-func (u *contextUse) Run(s *Session, c *commands) error {
+func (u *contextUse) Run(s *Session) error {
 	all, err := s.contexts()
 	if err != nil {
 		return err
@@ -233,7 +234,7 @@ func (u *contextUse) Run(s *Session, c *commands) error {
 	if err := s.saveContexts(all); err != nil {
 		return err
 	}
-	c.note(s, "Commands use project %s at %s now.", chosen.ProjectID, chosen.URL)
+	s.Note("Commands use project %s at %s now.", chosen.ProjectID, chosen.URL)
 	return nil
 }
 
@@ -251,7 +252,7 @@ Example:
 }
 
 // Run removes the context.
-func (r *contextRemove) Run(s *Session, c *commands) error {
+func (r *contextRemove) Run(s *Session) error {
 	all, err := s.contexts()
 	if err != nil {
 		return err
@@ -266,6 +267,6 @@ func (r *contextRemove) Run(s *Session, c *commands) error {
 	if err := s.saveContexts(all); err != nil {
 		return err
 	}
-	c.note(s, "The context %s is removed.", r.Name)
+	s.Note("The context %s is removed.", r.Name)
 	return nil
 }

@@ -45,7 +45,7 @@ Examples:
 }
 
 // Run prints or makes what is missing.
-func (d *rolesCommand) Run(s *Session, c *commands) error {
+func (d *rolesCommand) Run(s *Session) error {
 	get := fmt.Sprintf("kubectl -n NAMESPACE get secret %s -o yaml", strings.Join(databases.SecretNames(d.Release), " "))
 	known, err := readSecrets(d.Secrets, d.Release)
 	if err != nil {
@@ -87,9 +87,9 @@ func (d *rolesCommand) Run(s *Session, c *commands) error {
 		return err
 	}
 	if d.Rotate && !d.Apply {
-		c.note(s, "Execute all statements: %s fits only these.", d.Secrets)
+		s.Note("Execute all statements: %s fits only these.", d.Secrets)
 	}
-	c.note(s, "%s %d statements. Next: kubectl -n NAMESPACE apply -f %s", did, len(plan.SQL()), d.Secrets)
+	s.Note("%s %d statements. Next: kubectl -n NAMESPACE apply -f %s", did, len(plan.SQL()), d.Secrets)
 	return nil
 }
 

@@ -40,7 +40,7 @@ Examples:
 }
 
 // Run erases.
-func (e *eraseCommand) Run(s *Session, c *commands) error {
+func (e *eraseCommand) Run(s *Session) error {
 	given := 0
 	for _, is := range []bool{e.Entry != "", e.Contact != "", e.All} {
 		if is {
@@ -53,7 +53,7 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	case e.All && len(e.Wait) > 0:
 		return usagef("--wait or LECTERN_ERASE_WAIT was given with --all, which copies do not see; allowed: --entry or --contact")
 	case e.All:
-		return e.removeProject(s, c)
+		return e.removeProject(s)
 	}
 	admin, err := e.open(s)
 	if err != nil {
@@ -81,11 +81,11 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	if len(copies) == 0 {
 		return e.printValue(s, all)
 	}
-	return e.wait(s, c, all, copies, reader)
+	return e.wait(s, all, copies, reader)
 }
 
 // removeProject removes the project from every service.
-func (e *eraseCommand) removeProject(s *Session, c *commands) error {
+func (e *eraseCommand) removeProject(s *Session) error {
 	admin, err := e.open(s)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (e *eraseCommand) removeProject(s *Session, c *commands) error {
 		return err
 	}
 	removed := map[string]int{}
-	count := newCounter(s, c, 0)
+	count := newCounter(s, 0)
 	defer count.done()
 	for more := true; more; {
 		some, err := admin.RemoveProject(s.Context, e.Project)
@@ -135,8 +135,8 @@ type counter struct {
 }
 
 // newCounter returns a counter up to total; 0 is an unknown total.
-func newCounter(s *Session, c *commands, total int64) *counter {
-	if c.Quiet {
+func newCounter(s *Session, total int64) *counter {
+	if s.Quiet {
 		return &counter{}
 	}
 	return &counter{bar: progress.Count(s.Err, total)}

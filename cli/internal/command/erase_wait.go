@@ -76,14 +76,14 @@ func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client
 var errNotPassed = errors.New("its sync has not come to the removal yet")
 
 // wait prints the receipt of a removal once all copies have passed it.
-func (e *eraseCommand) wait(s *Session, c *commands, removed client.Removed, copies []awaited, reader *client.Client) error {
+func (e *eraseCommand) wait(s *Session, removed client.Removed, copies []awaited, reader *client.Client) error {
 	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
 	defer cancel()
 	r := receipt{
 		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: removed.Entries, Events: removed.Events, RemovedAt: s.Now().UTC(),
 	}
 	for _, one := range copies {
-		say := replicate.Once(func(text string) { c.note(s, "Removed. Waiting for the %s%s", one.name, text) })
+		say := replicate.Once(func(text string) { s.Note("Removed. Waiting for the %s%s", one.name, text) })
 		var last error      // before the time-out, which hides it
 		var fault time.Time // when the last fault was shown: the text of each has another request id
 		for {

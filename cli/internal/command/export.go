@@ -92,12 +92,12 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEntries) Run(s *Session, c *commands) error {
+func (e *exportEntries) Run(s *Session) error {
 	set, err := e.set()
 	if err != nil {
 		return err
 	}
-	return runExportBy(s, c, e.apiFlags, e.client, e.exportFlags, export.Options{Query: export.Query{Kind: export.Entries}, Columns: set}, e.query().List(e.Project), "entries")
+	return runExportBy(s, e.apiFlags, e.client, e.exportFlags, export.Options{Query: export.Query{Kind: export.Entries}, Columns: set}, e.query().List(e.Project), "entries")
 }
 
 type exportEvents struct {
@@ -117,9 +117,9 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEvents) Run(s *Session, c *commands) error {
+func (e *exportEvents) Run(s *Session) error {
 	list := client.ChangeQuery{Types: []client.ChangeType{client.EventAdded}}.List(e.Project)
-	return runExport(s, c, e.apiFlags, e.exportFlags, export.Query{Kind: export.Events}, list, "events")
+	return runExport(s, e.apiFlags, e.exportFlags, export.Query{Kind: export.Events}, list, "events")
 }
 
 type exportPageViews struct {
@@ -139,13 +139,13 @@ Examples:
 }
 
 // Run exports.
-func (e *exportPageViews) Run(s *Session, c *commands) error {
+func (e *exportPageViews) Run(s *Session) error {
 	q := export.Query{Kind: export.PageViews, IncludeURLs: e.IncludeURLs}
-	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
+	return runExport(s, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
-func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
-	return runExportBy(s, c, api, api.client, f, export.Options{Query: q}, list, what)
+func runExport(s *Session, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
+	return runExportBy(s, api, api.client, f, export.Options{Query: q}, list, what)
 }
 
 // format returns the format of an export of what, which o describes so far.
@@ -174,7 +174,7 @@ func (f exportFlags) format(s *Session, o export.Options, what string) (export.F
 }
 
 // runExportBy exports what the client that open returns reads. o has the query and the columns.
-func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
+func runExportBy(s *Session, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
 	o.Query.URL, o.Query.List, o.Query.Limit, o.Query.Safe = api.URL, list.String(), f.Limit, f.Safe
 	var err error
 	if o.Query.Format, err = f.format(s, o, what); err != nil {
@@ -185,7 +185,7 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 	}
 	var bar *progress.Bar
 	notes := s.Err
-	if !c.Quiet {
+	if !s.Quiet {
 		bar = progress.Count(s.Err, int64(f.Limit))
 		notes = bar
 	}
@@ -216,16 +216,16 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 	done()
 	if err != nil {
 		if result.Records > 0 && f.Out != "" && !errors.Is(err, io.ErrShortWrite) {
-			c.note(s, "%d %s are complete in %s.part. Run the command again to continue.", result.Records, what, f.Out)
+			s.Note("%d %s are complete in %s.part. Run the command again to continue.", result.Records, what, f.Out)
 		}
 		return err
 	}
 	if o.Columns != nil {
 		if o.Columns.Full() {
-			c.note(s, tooManyKeys, columns.Most)
+			s.Note(tooManyKeys, columns.Most)
 		}
 		for _, m := range o.Columns.Misfits() {
-			c.note(s, "%s", m.Note(""))
+			s.Note("%s", m.Note(""))
 		}
 	}
 	if f.Out != "" {
@@ -233,7 +233,7 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 		if result.Resumed {
 			went = ", going on with an earlier run"
 		}
-		c.note(s, "Exported %d %s (%s) to %s%s.", result.Records, what, size(result.Bytes), f.Out, went)
+		s.Note("Exported %d %s (%s) to %s%s.", result.Records, what, size(result.Bytes), f.Out, went)
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEmbeddables) Run(s *Session, c *commands) error {
+func (e *exportEmbeddables) Run(s *Session) error {
 	q := export.Query{Kind: export.Embeddables}
-	return runExport(s, c, e.apiFlags, e.exportFlags, q, client.EmbeddableQuery{}.List(e.Project), "embeddables")
+	return runExport(s, e.apiFlags, e.exportFlags, q, client.EmbeddableQuery{}.List(e.Project), "embeddables")
 }
 
 type exportVersions struct {
@@ -44,10 +44,10 @@ Examples:
 }
 
 // Run exports.
-func (e *exportVersions) Run(s *Session, c *commands) error {
+func (e *exportVersions) Run(s *Session) error {
 	direction := filterFlags{Direction: e.Direction}.direction()
 	q := export.Query{Kind: export.Versions}
-	return runExport(s, c, e.apiFlags, e.exportFlags, q, client.VersionQuery{Direction: direction}.List(e.Project, e.EmbeddableID), "versions")
+	return runExport(s, e.apiFlags, e.exportFlags, q, client.VersionQuery{Direction: direction}.List(e.Project, e.EmbeddableID), "versions")
 }
 
 type exportExperiments struct {
@@ -67,7 +67,7 @@ Examples:
 }
 
 // Run exports.
-func (e *exportExperiments) Run(s *Session, c *commands) error {
+func (e *exportExperiments) Run(s *Session) error {
 	q := export.Query{Kind: export.Experiments}
-	return runExportBy(s, c, e.apiFlags, e.keylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
+	return runExportBy(s, e.apiFlags, e.keylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
 }

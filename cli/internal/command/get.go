@@ -26,15 +26,15 @@ type pageFlags struct {
 }
 
 // printPage prints a page, and to standard error how to get the next one.
-func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
+func printPage(s *Session, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
 	reader, err := api.client(interactive(), s.Err)
 	if err != nil {
 		return err
 	}
-	return printPageOf(s, c, reader, out, page, list)
+	return printPageOf(s, reader, out, page, list)
 }
 
-func printPageOf(s *Session, c *commands, reader *client.Client, out outputFlags, page pageFlags, list client.List) error {
+func printPageOf(s *Session, reader *client.Client, out outputFlags, page pageFlags, list client.List) error {
 	body, next, err := reader.JSON(s.Context, list, page.Cursor, page.Limit)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func printPageOf(s *Session, c *commands, reader *client.Client, out outputFlags
 		return err
 	}
 	if next != "" {
-		c.note(s, "There is more: --cursor %s", next)
+		s.Note("There is more: --cursor %s", next)
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getEntries) Run(s *Session, c *commands) error {
-	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+func (g *getEntries) Run(s *Session) error {
+	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
 }
 
 type getEntry struct {
@@ -112,9 +112,9 @@ func (getEvents) Help() string {
 }
 
 // Run prints the page.
-func (g *getEvents) Run(s *Session, c *commands) error {
+func (g *getEvents) Run(s *Session) error {
 	q := client.EventQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
-	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EntryID))
+	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EntryID))
 }
 
 type getPageViews struct {
@@ -135,6 +135,6 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getPageViews) Run(s *Session, c *commands) error {
-	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+func (g *getPageViews) Run(s *Session) error {
+	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
 }

@@ -19,8 +19,8 @@ Examples:
 }
 
 // Run prints the embeddables.
-func (g *getEmbeddables) Run(s *Session, c *commands) error {
-	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, client.EmbeddableQuery{}.List(g.Project))
+func (g *getEmbeddables) Run(s *Session) error {
+	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, client.EmbeddableQuery{}.List(g.Project))
 }
 
 type getEmbeddable struct {
@@ -66,9 +66,9 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getVersions) Run(s *Session, c *commands) error {
+func (g *getVersions) Run(s *Session) error {
 	q := client.VersionQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
-	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EmbeddableID))
+	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EmbeddableID))
 }
 
 type getVersion struct {

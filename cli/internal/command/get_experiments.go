@@ -18,12 +18,12 @@ Examples:
 }
 
 // Run prints the experiments.
-func (g *getExperiments) Run(s *Session, c *commands) error {
+func (g *getExperiments) Run(s *Session) error {
 	reader, err := g.keylessClient(interactive(), s.Err)
 	if err != nil {
 		return err
 	}
-	return printPageOf(s, c, reader, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+	return printPageOf(s, reader, g.outputFlags, g.pageFlags, g.query().List(g.Project))
 }
 
 type getExperiment struct {

@@ -96,8 +96,8 @@ Examples:
 }
 
 // Run imports.
-func (i *importEntries) Run(s *Session, c *commands, k *kong.Context) error {
-	return runTableImport(s, c, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+func (i *importEntries) Run(s *Session, k *kong.Context) error {
+	return runTableImport(s, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
 
 type importEvents struct {
@@ -116,12 +116,12 @@ Examples:
 }
 
 // Run imports.
-func (i *importEvents) Run(s *Session, c *commands, k *kong.Context) error {
-	return runTableImport(s, c, k, i.importFlags, i.tableFlags, "", csvrow.Events(), csvrow.Options{})
+func (i *importEvents) Run(s *Session, k *kong.Context) error {
+	return runTableImport(s, k, i.importFlags, i.tableFlags, "", csvrow.Events(), csvrow.Options{})
 }
 
 // runTableImport imports NDJSON or CSV.
-func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
+func runTableImport(s *Session, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
 	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
 		return err
@@ -143,12 +143,12 @@ func runTableImport(s *Session, c *commands, k *kong.Context, f importFlags, tab
 			csvFlags = append(csvFlags, "--"+given.Flag.Name)
 		}
 	}
-	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns, CSVFlags: csvFlags,
+	return runImport(s, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns, CSVFlags: csvFlags,
 		Tool: tool, SkipRows: table.SkipRows, Encoding: table.Encoding})
 }
 
 // runImport sends the files, which o describes.
-func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
+func runImport(s *Session, f importFlags, o load.Options) error {
 	inputs, total, err := openInputs(s, f.Files)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	if o.State == "" && total >= 0 {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
-	report := reporter{notes: s.Err, quiet: c.Quiet}
+	report := reporter{notes: s.Err, quiet: s.Quiet}
 	o.Guessed = report.guessed
 	done := func() {}
 	if f.DryRun {
@@ -167,7 +167,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 		if f.IngestAPIKey == "" {
 			return usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
 		}
-		if !c.Quiet {
+		if !s.Quiet {
 			bar := progress.Bytes(s.Err, max(total, 0))
 			done = bar.Done
 			report.notes = bar
@@ -189,7 +189,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	o.Rejected = report.rejected
 	result, err := load.Run(s.Context, o)
 	done()
-	return report.end(s, c, f, o.Shape.Resource, result, err)
+	return report.end(s, f, o.Shape.Resource, result, err)
 }
 
 // target has the settings that an import's state depends on.
@@ -330,39 +330,39 @@ func (r *reporter) guessed(file string, delimiter byte) {
 	}
 }
 
-func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, result load.Result, err error) error {
+func (r *reporter) end(s *Session, f importFlags, resource string, result load.Result, err error) error {
 	if errors.Is(err, load.ErrCSVFlags) {
 		return usageError{err}
 	}
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
-			c.note(s, "%d %s are acknowledged. Run the command again to continue.", result.Stored+result.Existing, resource)
+			s.Note("%d %s are acknowledged. Run the command again to continue.", result.Stored+result.Existing, resource)
 		}
 		return err
 	}
 	for _, kind := range r.kinds {
 		if kind.count > mostOfKind {
-			c.note(s, "… %s: %d more like these, the last at %s.", kind.code, kind.count-mostOfKind, kind.last)
+			s.Note("… %s: %d more like these, the last at %s.", kind.code, kind.count-mostOfKind, kind.last)
 		}
 	}
 	if r.other > 0 {
-		c.note(s, "… and %d of other kinds; --rejects FILE takes them all.", r.other)
+		s.Note("… and %d of other kinds; --rejects FILE takes them all.", r.other)
 	}
 	counts := fmt.Sprintf("%d new, %d changed, %d unchanged, %d rejected", result.Stored-result.Changed, result.Changed, result.Existing, result.Rejected)
 	switch {
 	case f.DryRun:
-		c.note(s, "Nothing was sent. In an empty project: %s.", counts)
+		s.Note("Nothing was sent. In an empty project: %s.", counts)
 		if n := r.dry.Forgotten; n > 0 {
-			c.note(s, "%d more ids than the %d that a dry run remembers: their repetitions count as new.", n, ingest.MostRemembered)
+			s.Note("%d more ids than the %d that a dry run remembers: their repetitions count as new.", n, ingest.MostRemembered)
 		}
 	case result.Resumed:
-		c.note(s, "Imported %s: %s, with the earlier run that this one continued.", resource, counts)
+		s.Note("Imported %s: %s, with the earlier run that this one continued.", resource, counts)
 	default:
-		c.note(s, "Imported %s: %s.", resource, counts)
+		s.Note("Imported %s: %s.", resource, counts)
 	}
 	if result.Rejected > 0 {
 		if f.Rejects != "" {
-			c.note(s, "The rejected ones are in %s.", f.Rejects)
+			s.Note("The rejected ones are in %s.", f.Rejects)
 		}
 		return errRejected
 	}

@@ -42,12 +42,12 @@ Examples:
 }
 
 // Run imports.
-func (i *importLines) Run(s *Session, c *commands, k *kong.Context) error {
+func (i *importLines) Run(s *Session, k *kong.Context) error {
 	resource := k.Selected().Name
 	for _, name := range i.Files {
 		if strings.EqualFold(filepath.Ext(name), ".csv") {
 			return usagef("%s: %s must be NDJSON, one JSON object a line", name, resource)
 		}
 	}
-	return runImport(s, c, i.importFlags, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
+	return runImport(s, i.importFlags, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
 }

@@ -58,7 +58,7 @@ func advised(err error) error {
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
 // printKey prints a new key: alone on standard output so that a shell can take it, or with its record.
-func printKey(s *Session, c *commands, out outputFlags, minted client.MintedAPIKey) error {
+func printKey(s *Session, out outputFlags, minted client.MintedAPIKey) error {
 	if out.Output != "" {
 		return out.printValue(s, minted)
 	}
@@ -66,7 +66,7 @@ func printKey(s *Session, c *commands, out outputFlags, minted client.MintedAPIK
 	if minted.ExpiresAt != nil {
 		expiry = "expires " + minted.ExpiresAt.Format(time.RFC3339)
 	}
-	c.note(s, "Key %s of project %s, scopes %s, %s. It is shown this once:", minted.ID, minted.ProjectID, strings.Join(minted.Scopes, " "), expiry)
+	s.Note("Key %s of project %s, scopes %s, %s. It is shown this once:", minted.ID, minted.ProjectID, strings.Join(minted.Scopes, " "), expiry)
 	_, err := fmt.Fprintln(s.Out, minted.Key)
 	return err
 }
@@ -94,7 +94,7 @@ Examples:
 }
 
 // Run mints.
-func (k *keysMint) Run(s *Session, c *commands) error {
+func (k *keysMint) Run(s *Session) error {
 	scopes, err := auth.ParseScopes(k.Scope...)
 	if err != nil {
 		return usageError{fmt.Errorf("--scope: %w", err)}
@@ -125,7 +125,7 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err)
 	}
-	return printKey(s, c, k.outputFlags, minted)
+	return printKey(s, k.outputFlags, minted)
 }
 
 type keysList struct {
@@ -207,7 +207,7 @@ Examples:
 }
 
 // Run rotates.
-func (k *keysRotate) Run(s *Session, c *commands) error {
+func (k *keysRotate) Run(s *Session) error {
 	admin, err := k.open(s)
 	if err != nil {
 		return err
@@ -216,8 +216,8 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err)
 	}
-	c.note(s, "Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
-	return printKey(s, c, k.outputFlags, minted)
+	s.Note("Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
+	return printKey(s, k.outputFlags, minted)
 }
 
 type keysRevoke struct {
@@ -233,7 +233,7 @@ func (keysRevoke) Help() string {
 }
 
 // Run revokes.
-func (k *keysRevoke) Run(s *Session, c *commands) error {
+func (k *keysRevoke) Run(s *Session) error {
 	admin, err := k.open(s)
 	if err != nil {
 		return err
@@ -242,6 +242,6 @@ func (k *keysRevoke) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err)
 	}
-	c.note(s, "Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
+	s.Note("Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
 	return nil
 }

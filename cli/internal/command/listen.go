@@ -99,7 +99,7 @@ Examples:
 }
 
 // Run forwards.
-func (f *listenCommand) Run(s *Session, c *commands) error {
+func (f *listenCommand) Run(s *Session) error {
 	secret := s.Environ["LECTERN_SYNC_SECRET"]
 	if secret == "" && f.SecretFile == "" {
 		key, err := f.key()
@@ -152,7 +152,7 @@ func (f *listenCommand) Run(s *Session, c *commands) error {
 		err = nil
 	}
 	if err == nil {
-		c.note(s, "Sent %s to the %s.", counted(result.Changes+to.trimmed, "change", "changes"), to)
+		s.Note("Sent %s to the %s.", counted(result.Changes+to.trimmed, "change", "changes"), to)
 	}
 	return err
 }

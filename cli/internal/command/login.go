@@ -28,7 +28,7 @@ Examples:
 }
 
 // Run asks, checks and stores.
-func (l *loginCommand) Run(s *Session, c *commands) error {
+func (l *loginCommand) Run(s *Session) error {
 	if err := l.ask(s); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (l *loginCommand) Run(s *Session, c *commands) error {
 	if err := s.saveContexts(all); err != nil {
 		return err
 	}
-	c.note(s, "Key %s of project %s may %s. It is stored as the context %s in %s.",
+	s.Note("Key %s of project %s may %s. It is stored as the context %s in %s.",
 		own.ID, l.Project, strings.Join(own.Scopes, ", "), all.Current, s.contextFile())
 	return nil
 }

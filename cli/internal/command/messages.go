@@ -41,11 +41,11 @@ Examples:
 }
 
 // Run prints the messages, or the catalog.
-func (f *singerCommand) Run(s *Session, c *commands) error {
+func (f *singerCommand) Run(s *Session) error {
 	if f.Discover {
 		return json.NewEncoder(s.Out).Encode(messages.Singer{}.Catalog())
 	}
-	return f.read(s, c, messages.Singer{})
+	return f.read(s, messages.Singer{})
 }
 
 type airbyteCommand struct {
@@ -64,7 +64,7 @@ Examples:
 }
 
 // Run prints the messages of a command.
-func (f *airbyteCommand) Run(s *Session, c *commands) error {
+func (f *airbyteCommand) Run(s *Session) error {
 	airbyte, out := messages.Airbyte{}, json.NewEncoder(s.Out)
 	switch f.Command {
 	case "spec":
@@ -78,11 +78,11 @@ func (f *airbyteCommand) Run(s *Session, c *commands) error {
 	case "discover":
 		return out.Encode(airbyte.Catalog())
 	}
-	return f.read(s, c, airbyte)
+	return f.read(s, airbyte)
 }
 
 // read prints all records after the state.
-func (f *messageFlags) read(s *Session, c *commands, format messages.Format) error {
+func (f *messageFlags) read(s *Session, format messages.Format) error {
 	reader, catalog, state, err := f.open(s, patient(11))
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (f *messageFlags) read(s *Session, c *commands, format messages.Format) err
 	}
 	_, err = replicate.Run(s.Context, replicate.Options{
 		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
-		PageSize: 5000, Attempts: 1, Note: func(text string) { c.note(s, "%s", text) },
+		PageSize: 5000, Attempts: 1, Note: func(text string) { s.Note("%s", text) },
 	})
 	return err
 }

@@ -28,10 +28,10 @@ Examples:
 }
 
 // Run does one step.
-func (m migrateCommand) Run(s *Session, c *commands) error {
+func (m migrateCommand) Run(s *Session) error {
 	d := &distribute.Database{
 		URL: config.NewSecret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,
-		Say: func(format string, args ...any) { c.note(s, format, args...) },
+		Say: func(format string, args ...any) { s.Note(format, args...) },
 	}
 	switch m.Step {
 	case "prepare":
@@ -42,13 +42,13 @@ func (m migrateCommand) Run(s *Session, c *commands) error {
 	case "distribute":
 		done, err := d.Distribute(s.Context)
 		if err == nil {
-			c.note(s, "%d tables are distributed now.", len(done))
+			s.Note("%d tables are distributed now.", len(done))
 		}
 		return err
 	case "undo":
 		done, err := d.Undo(s.Context)
 		if err == nil {
-			c.note(s, "%d tables are back on one machine.", len(done))
+			s.Note("%d tables are back on one machine.", len(done))
 		}
 		return err
 	}

@@ -47,7 +47,7 @@ Examples:
 const maxTemplate = 11 << 20
 
 // Run asks, and prints the answer.
-func (p *proxyCheck) Run(s *Session, c *commands) error {
+func (p *proxyCheck) Run(s *Session) error {
 	question, err := p.question(s)
 	if err != nil {
 		return usageError{err}
@@ -57,7 +57,7 @@ func (p *proxyCheck) Run(s *Session, c *commands) error {
 		return usageError{fmt.Errorf("the manifests in %s: %w", p.Manifests, err)}
 	}
 	for _, w := range warnings {
-		c.note(s, "warning: %v", w)
+		s.Note("warning: %v", w)
 	}
 	report, err := explain.Ask(snapshot, question)
 	if err != nil {

@@ -28,7 +28,7 @@ Examples:
 }
 
 // Run purges.
-func (p *purgeCommand) Run(s *Session, c *commands) error {
+func (p *purgeCommand) Run(s *Session) error {
 	before := p.Before.Time
 	switch {
 	case p.Before.IsZero() == (p.OlderThan == 0):
@@ -44,7 +44,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err)
 	}
-	c.note(s, "Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
+	s.Note("Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
 	if p.DryRun {
 		return p.printValue(s, found)
 	}
@@ -53,7 +53,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 		total = 0 // the server did not count to the end
 	}
 	var removed client.Removed
-	count := newCounter(s, c, total)
+	count := newCounter(s, total)
 	defer count.done()
 	for more := true; more; {
 		some, err := admin.Purge(s.Context, p.Project, before, false)
@@ -61,7 +61,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 		removed.Events += some.Events
 		if err != nil {
 			count.done()
-			c.note(s, "%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
+			s.Note("%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
 			return advised(err)
 		}
 		count.add(some.Entries, "%d entries with %d events", removed.Events)

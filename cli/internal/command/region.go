@@ -27,7 +27,7 @@ Examples:
 }
 
 // Run asks.
-func (r *regionCommand) Run(s *Session, c *commands) error {
+func (r *regionCommand) Run(s *Session) error {
 	project := r.ProjectID
 	if project == "" {
 		project = r.Project
@@ -49,7 +49,7 @@ func (r *regionCommand) Run(s *Session, c *commands) error {
 	case client.Code(err) == client.CodeUnauthorized:
 		return advisedError{err, "check LECTERN_INTERNAL_API_KEY: the key of a project is not good for this"}
 	case err == nil && source == client.DefaultRegion:
-		c.note(s, "%s is unknown or has no region, so this is the default.", project)
+		s.Note("%s is unknown or has no region, so this is the default.", project)
 	}
 	return r.printOne(s, body, err)
 }

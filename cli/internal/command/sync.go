@@ -76,7 +76,7 @@ const memoryLimit = 72 << 20
 const collectAt = 400
 
 // Run copies.
-func (f *syncCommand) Run(s *Session, c *commands) error {
+func (f *syncCommand) Run(s *Session) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
@@ -93,7 +93,7 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
-	report = newSyncReport(s, c.Quiet, f.Follow)
+	report = newSyncReport(s, s.Quiet, f.Follow)
 	defer report.done()
 	metrics, err := f.serve(s, report.notes)
 	if err != nil {
@@ -118,15 +118,15 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 		Note:     report.note,
 	}
 	if f.Verify {
-		return f.verify(s, c, o, to)
+		return f.verify(s, o, to)
 	}
 	result, err := replicate.Run(s.Context, o)
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
-		c.note(s, "%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))
+		s.Note("%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))
 	}
 	if to.Full() {
-		c.note(s, tooManyKeys, columns.Most)
+		s.Note(tooManyKeys, columns.Most)
 	}
 	if errors.Is(err, push.ErrStopped) && f.Follow && f.MetricsAddress != "" {
 		// A restart would change nothing, so the process stays, for its metrics.
@@ -137,11 +137,11 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	}
 	if err != nil {
 		if result.Changes > 0 {
-			c.note(s, "%s copied to the %s. Run the command again to continue.", counted(result.Changes, "change was", "changes were"), to)
+			s.Note("%s copied to the %s. Run the command again to continue.", counted(result.Changes, "change was", "changes were"), to)
 		}
 		return err
 	}
-	c.note(s, "Copied %s (%s). The %s is current.", counted(result.Changes, "change", "changes"), size(result.Bytes), to)
+	s.Note("Copied %s (%s). The %s is current.", counted(result.Changes, "change", "changes"), size(result.Bytes), to)
 	return nil
 }
 

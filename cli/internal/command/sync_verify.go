@@ -15,7 +15,7 @@ import (
 const mostDifferences = 1000
 
 // verify compares the copy with its source, and prints what differs.
-func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to destination) error {
+func (f *syncCommand) verify(s *Session, o replicate.Options, to destination) error {
 	printed, out := 0, json.NewEncoder(s.Out)
 	found, err := replicate.Verify(s.Context, replicate.Verification{
 		Options: o, Folder: os.TempDir(), Repair: f.Repair,
@@ -30,13 +30,13 @@ func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to de
 		return err
 	}
 	if printed > mostDifferences {
-		c.note(s, "Only the first %d differences are printed.", mostDifferences)
+		s.Note("Only the first %d differences are printed.", mostDifferences)
 	}
 	for _, what := range found.NotCompared {
-		c.note(s, "Not compared: %s.", what)
+		s.Note("Not compared: %s.", what)
 	}
 	if len(found.Counts) == 0 {
-		c.note(s, "The %s equals its source.", to)
+		s.Note("The %s equals its source.", to)
 		return nil
 	}
 	var list []string // such as 2 missing, 1 stale
@@ -47,6 +47,6 @@ func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to de
 	if found.Left > 0 {
 		return fmt.Errorf("the %s differs from its source: %s; to mend it, stop other syncs and add --repair", to, counts)
 	}
-	c.note(s, "The %s differed from its source: %s. It is mended.", to, counts)
+	s.Note("The %s differed from its source: %s. It is mended.", to, counts)
 	return nil
 }

@@ -39,11 +39,11 @@ Examples:
 }
 
 // Run runs until it is stopped.
-func (u *upCommand) Run(s *Session, c *commands) error {
+func (u *upCommand) Run(s *Session) error {
 	o := local.Options{
 		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
 		Environ: s.Environ,
-		Note:    func(format string, args ...any) { c.note(s, format, args...) },
+		Note:    func(format string, args ...any) { s.Note(format, args...) },
 		Ready:   func(d local.Demo) { u.announce(s, d) },
 		Now:     s.Now,
 	}
