@@ -9,11 +9,12 @@ import (
 	"syscall"
 
 	"github.com/lectern-dev/lectern/cli/internal/command"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once, as if none had been caught.
 	context.AfterFunc(ctx, stop)
-	os.Exit(command.Main(command.ProcessSession(ctx), os.Args[1:]))
+	os.Exit(command.Main(shell.ProcessSession(ctx), os.Args[1:]))
 }

@@ -7,15 +7,16 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type apiCommand struct {
-	serverFlags
-	Project     string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project that {projectId} in the path stands for." placeholder:"ID"`
-	outputFlags `set:"output_default=json on a terminal, else ndjson"`
-	Paginate    bool   `help:"Read all pages of a list, and print a line for each record."`
-	Path        string `arg:"" help:"The path with its query, such as /projects/{projectId}/entries?limit=2; {projectId} stands for the project."`
+	shell.ServerFlags
+	Project           string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project that {projectId} in the path stands for." placeholder:"ID"`
+	shell.OutputFlags `set:"output_default=json on a terminal, else ndjson"`
+	Paginate          bool   `help:"Read all pages of a list, and print a line for each record."`
+	Path              string `arg:"" help:"The path with its query, such as /projects/{projectId}/entries?limit=2; {projectId} stands for the project."`
 }
 
 // Help shows examples.
@@ -33,22 +34,22 @@ Examples:
 const pageOfAll = 1000
 
 // Run calls.
-func (a *apiCommand) Run(s *Session) error {
+func (a *apiCommand) Run(s *shell.Session) error {
 	if a.Project == "" && strings.Contains(a.Path, "{projectId}") {
-		return usagef("the path %q needs --project ID or LECTERN_PROJECT_ID", a.Path)
+		return shell.Usagef("the path %q needs --project ID or LECTERN_PROJECT_ID", a.Path)
 	}
-	path := "/" + strings.TrimPrefix(strings.ReplaceAll(a.Path, "{projectId}", escaped(a.Project)), "/")
+	path := "/" + strings.TrimPrefix(strings.ReplaceAll(a.Path, "{projectId}", url.PathEscape(a.Project)), "/")
 	list, err := client.ListAt(path)
 	if host := strings.Contains(strings.SplitN(path, "?", 2)[0], "://"); err != nil || host {
-		return usagef("PATH was given as %q; allowed: a path of the API, such as /projects/{projectId}/entries?limit=2", a.Path)
+		return shell.Usagef("PATH was given as %q; allowed: a path of the API, such as /projects/{projectId}/entries?limit=2", a.Path)
 	}
-	reader, err := a.keylessClient(interactive(), s.Err)
+	reader, err := a.KeylessClient(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	if a.Paginate {
 		if a.Output != "" && a.Output != "ndjson" {
-			return usagef("--output was given as %q with --paginate; allowed: ndjson", a.Output)
+			return shell.Usagef("--output was given as %q with --paginate; allowed: ndjson", a.Output)
 		}
 		return a.all(s, reader, list)
 	}
@@ -61,11 +62,11 @@ func (a *apiCommand) Run(s *Session) error {
 		_, err = s.Out.Write(body)
 		return err
 	}
-	return a.printOne(s, body, err)
+	return a.PrintOne(s, body, err)
 }
 
 // all prints the records of all pages.
-func (a *apiCommand) all(s *Session, reader *client.Client, list client.List) error {
+func (a *apiCommand) all(s *shell.Session, reader *client.Client, list client.List) error {
 	limit := pageOfAll
 	if _, query, _ := strings.Cut(a.Path, "?"); strings.Contains("&"+query, "&limit=") {
 		limit = 0
@@ -93,5 +94,3 @@ func (a *apiCommand) all(s *Session, reader *client.Client, list client.List) er
 		cursor = next
 	}
 }
-
-func escaped(segment string) string { return url.PathEscape(segment) }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // The path of lectern api alone decides whether a project is needed, and the answer how it is printed.
@@ -18,13 +20,13 @@ func TestAPIPrintsAnyAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) }))
 	defer server.Close()
 	environ := map[string]string{"LECTERN_URL": server.URL}
-	if r := lectern(t, "", environ, "api", "/openapi.json"); r.code != exitOK || r.out != answers["/openapi.json"]+"\n" {
+	if r := lectern(t, "", environ, "api", "/openapi.json"); r.code != shell.ExitOK || r.out != answers["/openapi.json"]+"\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "api", "/openapi.yaml"); r.code != exitOK || r.out != answers["/openapi.yaml"] {
+	if r := lectern(t, "", environ, "api", "/openapi.yaml"); r.code != shell.ExitOK || r.out != answers["/openapi.yaml"] {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "api", "/openapi.yaml", "-o", "json"); r.code != exitFailure || !strings.Contains(r.err, "not JSON") {
+	if r := lectern(t, "", environ, "api", "/openapi.yaml", "-o", "json"); r.code != shell.ExitFailure || !strings.Contains(r.err, "not JSON") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -55,7 +57,7 @@ func TestCompressedAnswerIsCutOff(t *testing.T) {
 		}))
 		r := lectern(t, "", map[string]string{"LECTERN_URL": server.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}, "export", "entries", "-o", "ndjson")
 		server.Close()
-		if r.code != exitOK || !strings.Contains(r.out, `"entry_id":"e"`) || asked != 2 {
+		if r.code != shell.ExitOK || !strings.Contains(r.out, `"entry_id":"e"`) || asked != 2 {
 			t.Errorf("%s: asked %d times: %+v", name, asked, r)
 		}
 	}

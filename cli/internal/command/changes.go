@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/export"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type changesCommand struct {
-	apiFlags
+	shell.APIFlags
 	Follow     bool     `short:"f" help:"Wait for more changes after the newest one."`
 	Types      []string `enum:"entry,event,entry_removed" help:"Only changes of these types: entry, event, entry_removed. Default: all. A copy needs entry_removed too." placeholder:"TYPE"`
 	CursorFile string   `type:"path" help:"Continue where the last run ended, and store the position in FILE. Without it, every run starts at the beginning." placeholder:"FILE"`
@@ -37,9 +38,9 @@ Examples:
 }
 
 // Run prints.
-func (f *changesCommand) Run(s *Session) error {
+func (f *changesCommand) Run(s *shell.Session) error {
 	q := f.query()
-	reader, err := f.client(patient(f.Retries+1), s.Err)
+	reader, err := f.Client(shell.Patient(f.Retries+1), s.Err)
 	if err != nil {
 		return err
 	}

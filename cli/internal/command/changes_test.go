@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -169,7 +170,7 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	eventually.True(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
 	t.Logf("it came after %v", time.Since(began))
 	process.end(t, syscall.SIGTERM)
-	if process.code != exitInterrupted || !strings.Contains(process.stderr.String(), "changes; the newest") {
+	if process.code != shell.ExitInterrupted || !strings.Contains(process.stderr.String(), "changes; the newest") {
 		t.Errorf("ended with %d: %s", process.code, &process.stderr)
 	}
 	// The next run has nothing to add.
@@ -208,13 +209,13 @@ func TestChangesRefuse(t *testing.T) {
 		code    int
 		says    string
 	}{
-		{"another project", other, []string{"--cursor-file", cursor, "--types", "entry,entry_removed"}, exitFailure, `is of another feed (its project_id is "pr_1", not "pr_2")`},
-		{"other types", environ, []string{"--cursor-file", cursor}, exitFailure, `its types is "entry,entry_removed", not ""`},
-		{"no cursor file", environ, []string{"--cursor-file", strange}, exitFailure, "is no cursor file"},
-		{"an altered cursor", environ, []string{"--cursor-file", altered, "--types", "entry,entry_removed"}, exitFailure, "invalid_parameter"},
-		{"no such folder", environ, []string{"--cursor-file", filepath.Join(folder, "none", "c")}, exitFailure, "no such file or directory"},
-		{"an unknown type", environ, []string{"--types", "page_view"}, exitUsage, "--types"},
-		{"page size", environ, []string{"--page-size", "0"}, exitUsage, "1 or more"},
+		{"another project", other, []string{"--cursor-file", cursor, "--types", "entry,entry_removed"}, shell.ExitFailure, `is of another feed (its project_id is "pr_1", not "pr_2")`},
+		{"other types", environ, []string{"--cursor-file", cursor}, shell.ExitFailure, `its types is "entry,entry_removed", not ""`},
+		{"no cursor file", environ, []string{"--cursor-file", strange}, shell.ExitFailure, "is no cursor file"},
+		{"an altered cursor", environ, []string{"--cursor-file", altered, "--types", "entry,entry_removed"}, shell.ExitFailure, "invalid_parameter"},
+		{"no such folder", environ, []string{"--cursor-file", filepath.Join(folder, "none", "c")}, shell.ExitFailure, "no such file or directory"},
+		{"an unknown type", environ, []string{"--types", "page_view"}, shell.ExitUsage, "--types"},
+		{"page size", environ, []string{"--page-size", "0"}, shell.ExitUsage, "1 or more"},
 	} {
 		r := lectern(t, "", tt.environ, append([]string{"changes"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.says) || r.out != "" {
@@ -234,7 +235,7 @@ func TestChangesLockTheCursorFile(t *testing.T) {
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	process := start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
 	eventually.True(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
-	if r := lectern(t, "", environ, "changes", "--cursor-file", cursor); r.code != exitFailure || !strings.Contains(r.err, "another process follows") {
+	if r := lectern(t, "", environ, "changes", "--cursor-file", cursor); r.code != shell.ExitFailure || !strings.Contains(r.err, "another process follows") {
 		t.Errorf("%+v", r)
 	}
 	process.end(t, os.Interrupt)
@@ -335,7 +336,7 @@ func TestRemovalReachesFollowers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := lectern(t, string(again), environ, "import", "entries", "-"); r.code != exitRejected || !strings.Contains(r.err, "erased") {
+	if r := lectern(t, string(again), environ, "import", "entries", "-"); r.code != shell.ExitRejected || !strings.Contains(r.err, "erased") {
 		t.Errorf("sent again: %+v", r)
 	}
 }

@@ -13,15 +13,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
 type checkCommand struct {
-	apiFlags
+	shell.APIFlags
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"DURATION"`
-	outputFlags
+	shell.OutputFlags
 }
 
 // Help describes the expected answers, with examples.
@@ -44,7 +45,7 @@ type calledOperation struct {
 }
 
 // Run calls and prints one line an operation.
-func (c *checkCommand) Run(s *Session) error {
+func (c *checkCommand) Run(s *shell.Session) error {
 	targets := map[routes.Service]string{}
 	for name, at := range c.Service {
 		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
@@ -53,7 +54,7 @@ func (c *checkCommand) Run(s *Session) error {
 				names = append(names, string(r.Service))
 			}
 			slices.Sort(names)
-			return usagef("--service was given with the name %q; allowed: %s", name, strings.Join(slices.Compact(names), ", "))
+			return shell.Usagef("--service was given with the name %q; allowed: %s", name, strings.Join(slices.Compact(names), ", "))
 		}
 		targets[routes.Service(name)] = at
 	}
@@ -64,10 +65,10 @@ func (c *checkCommand) Run(s *Session) error {
 	}
 	for _, at := range targets {
 		if u, err := url.Parse(at); err != nil || u.Host == "" {
-			return usagef("--service was given with the address %q; allowed: a URL such as http://127.0.0.1:8080", at)
+			return shell.Usagef("--service was given with the address %q; allowed: a URL such as http://127.0.0.1:8080", at)
 		}
 	}
-	key, err := c.key()
+	key, err := c.Key()
 	if err != nil {
 		return err
 	}
@@ -85,12 +86,12 @@ func (c *checkCommand) Run(s *Session) error {
 		}
 		outcome := "ok"
 		if err != nil {
-			outcome = "failed: " + oneLine(err)
+			outcome = "failed: " + shell.OneLine(err)
 			failed++
 		}
 		calls = append(calls, calledOperation{r.Service, r.Operation, status, s.Now().Sub(started).Milliseconds(), outcome})
 	}
-	if err := c.printValue(s, calls); err != nil {
+	if err := c.PrintValue(s, calls); err != nil {
 		return err
 	}
 	if failed > 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
@@ -72,8 +73,8 @@ func TestCheckRefuses(t *testing.T) {
 			defer server.Close()
 			environ := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": tt.key}
 			r := lectern(t, "", environ, "check", "--service", tt.service+"="+server.URL)
-			if r.code != exitFailure || !strings.Contains(r.out, tt.want) {
-				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.code, exitFailure, tt.want, r.out, r.err)
+			if r.code != shell.ExitFailure || !strings.Contains(r.out, tt.want) {
+				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.code, shell.ExitFailure, tt.want, r.out, r.err)
 			}
 			for line := range strings.Lines(r.out) {
 				if !strings.Contains(line, `"service":"`+tt.service+`"`) {
@@ -91,7 +92,7 @@ func TestCheckRefuses(t *testing.T) {
 		content string
 		code    int
 		want    string
-	}{{"", exitUsage, "--api-key-file: the file " + file + " is empty"}, {"rk_1\n", exitFailure, "unauthorized"}} {
+	}{{"", shell.ExitUsage, "--api-key-file: the file " + file + " is empty"}, {"rk_1\n", shell.ExitFailure, "unauthorized"}} {
 		if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -99,8 +100,8 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%q: %+v; want %d and %q", tt.content, r, tt.code, tt.want)
 		}
 	}
-	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != exitUsage {
-		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, exitUsage, r.err)
+	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != shell.ExitUsage {
+		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, shell.ExitUsage, r.err)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestCheckBoundsAnswers(t *testing.T) {
 	}))
 	defer server.Close()
 	r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--timeout", "5m", "--service", "region="+server.URL)
-	if r.code != exitFailure || !strings.Contains(r.out, "longer than 64 MiB") {
+	if r.code != shell.ExitFailure || !strings.Contains(r.out, "longer than 64 MiB") {
 		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
 }

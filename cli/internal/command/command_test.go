@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
@@ -112,8 +113,8 @@ func TestForeignCSV(t *testing.T) {
 	}
 	r := lectern(t, "", a.environ(), "import", "entries", file, "--rejects", rejects,
 		"--set", "entry_id=s-{#1}", "--set", "contact_id={#1}", "--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
-	if r.code != exitRejected {
-		t.Errorf("exit code %d, want %d: %s", r.code, exitRejected, r.err)
+	if r.code != shell.ExitRejected {
+		t.Errorf("exit code %d, want %d: %s", r.code, shell.ExitRejected, r.err)
 	}
 	head := func(id string) string {
 		return `{"entry_id":"s-` + id + `","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"` + id + `","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":`
@@ -158,7 +159,7 @@ func TestStandardInputAndDryRun(t *testing.T) {
 		}
 	}
 	r = lectern(t, "", a.environ(), "import", "entries", table, records, "--set", "group_id=g", "--set", "contact_id=c", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
-	if r.code != exitUsage || len(a.taken()) != 1 || !strings.Contains(r.err, "b.ndjson: the file is NDJSON") {
+	if r.code != shell.ExitUsage || len(a.taken()) != 1 || !strings.Contains(r.err, "b.ndjson: the file is NDJSON") {
 		t.Error(r, a.taken())
 	}
 }
@@ -221,15 +222,15 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, exitUsage, "--project"},
-		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, exitUsage, "set LECTERN_API_KEY"},
-		{"no ingest key", with("LECTERN_INGEST_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INGEST_API_KEY"},
-		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, exitFailure, "check the key"},
-		{"no such entry", with(), []string{"get", "entry", "e9"}, exitFailure, "entry_not_found"},
-		{"no such file", with(), []string{"import", "entries", missing}, exitFailure, "no such file"},
-		{"no env file", with(), []string{"get", "entries", "--env-file", missing}, exitUsage, "lectern up writes"},
-		{"template", with(), []string{"import", "entries", "--format", "csv", "--set", "entry_id={x}", "-"}, exitFailure, "no column"},
-		{"delimiter", with(), []string{"import", "entries", "--delimiter", "::", "-"}, exitUsage, "one character"},
+		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, shell.ExitUsage, "--project"},
+		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, shell.ExitUsage, "set LECTERN_API_KEY"},
+		{"no ingest key", with("LECTERN_INGEST_API_KEY", ""), []string{"import", "entries", "-"}, shell.ExitUsage, "set LECTERN_INGEST_API_KEY"},
+		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, shell.ExitFailure, "check the key"},
+		{"no such entry", with(), []string{"get", "entry", "e9"}, shell.ExitFailure, "entry_not_found"},
+		{"no such file", with(), []string{"import", "entries", missing}, shell.ExitFailure, "no such file"},
+		{"no env file", with(), []string{"get", "entries", "--env-file", missing}, shell.ExitUsage, "lectern up writes"},
+		{"template", with(), []string{"import", "entries", "--format", "csv", "--set", "entry_id={x}", "-"}, shell.ExitFailure, "no column"},
+		{"delimiter", with(), []string{"import", "entries", "--delimiter", "::", "-"}, shell.ExitUsage, "one character"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := lectern(t, "a,b\n", tt.environ, tt.args...)
@@ -257,13 +258,13 @@ func TestEnvFile(t *testing.T) {
 	if r := lectern(t, "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "get", "entries", "--env-file", file); r.code != 0 {
 		t.Error(r)
 	}
-	if r := lectern(t, "", nil, "get", "entries", "--env-file", file); r.code != exitFailure || !strings.Contains(r.err, "unauthorized") {
+	if r := lectern(t, "", nil, "get", "entries", "--env-file", file); r.code != shell.ExitFailure || !strings.Contains(r.err, "unauthorized") {
 		t.Error(r)
 	}
 	// An empty variable is none.
 	t.Setenv("LECTERN_PROJECT_ID", "")
 	t.Setenv("LECTERN_API_KEY", "rk_1")
-	s := ProcessSession(t.Context())
+	s := shell.ProcessSession(t.Context())
 	var said bytes.Buffer
 	s.Out, s.Err = io.Discard, &said
 	if code := Main(s, []string{"get", "entries", "--env-file", file}); code != 0 {
@@ -284,15 +285,14 @@ func TestInterruptedExportSaysSo(t *testing.T) {
 	<-reached
 	process.end(t, os.Interrupt)
 	close(proceed)
-	if said := process.stderr.String(); process.code != exitInterrupted || !strings.Contains(said, "10 entries are complete") || !strings.Contains(said, "lectern: interrupted") {
+	if said := process.stderr.String(); process.code != shell.ExitInterrupted || !strings.Contains(said, "10 entries are complete") || !strings.Contains(said, "lectern: interrupted") {
 		t.Errorf("exit code %d: %s", process.code, said)
 	}
 }
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
-	var c commands
-	parser, err := newParser(&Session{}, &c)
+	parser, err := (&shell.Session{}).Parser(&commands{}, description)
 	if err != nil {
 		t.Fatal(err)
 	}

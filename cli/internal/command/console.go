@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/pkg/browser"
+
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 type consoleCommand struct {
-	serverFlags
+	shell.ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
 }
@@ -33,9 +35,9 @@ Examples:
 }
 
 // Run opens the console.
-func (c *consoleCommand) Run(s *Session) error {
+func (c *consoleCommand) Run(s *shell.Session) error {
 	page := consolePage(c.URL)
-	key, err := c.key()
+	key, err := c.Key()
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (c *consoleCommand) Run(s *Session) error {
 		return c.open(s, page, page)
 	}
 	if c.Project == "" {
-		return usagef("no project: set LECTERN_PROJECT_ID, or give --env-file")
+		return shell.Usagef("no project: set LECTERN_PROJECT_ID, or give --env-file")
 	}
 	link := consoleLink(c.URL, c.Project, key)
 	if c.Print {
@@ -62,7 +64,7 @@ const readWithin = 10 * time.Second
 
 // open opens address in the browser, and returns once the browser has had the time to read it. If none can be started, it
 // prints link.
-func (c *consoleCommand) open(s *Session, address, link string) error {
+func (c *consoleCommand) open(s *shell.Session, address, link string) error {
 	if c.Print {
 		return c.print(s, link)
 	}
@@ -77,7 +79,7 @@ func (c *consoleCommand) open(s *Session, address, link string) error {
 		select {
 		case err := <-started:
 			if err != nil {
-				s.Note("No browser could be started (%s). Open this link, and show it to nobody:", oneLine(err))
+				s.Note("No browser could be started (%s). Open this link, and show it to nobody:", shell.OneLine(err))
 				return c.print(s, link)
 			}
 			if address == link {
@@ -92,7 +94,7 @@ func (c *consoleCommand) open(s *Session, address, link string) error {
 	}
 }
 
-func (c *consoleCommand) print(s *Session, link string) error {
+func (c *consoleCommand) print(s *shell.Session, link string) error {
 	_, err := fmt.Fprintln(s.Out, link)
 	return err
 }

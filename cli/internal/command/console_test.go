@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
@@ -61,7 +62,7 @@ func TestConsoleOpensSignedIn(t *testing.T) {
 		t.Errorf("the page has no %s: %v\n%s", goesOn, err, content)
 	}
 	process.end(t, syscall.SIGINT)
-	if process.code != exitOK || strings.Contains(process.stderr.String(), "rk_1") || strings.Contains(process.stderr.String(), "chatter") {
+	if process.code != shell.ExitOK || strings.Contains(process.stderr.String(), "rk_1") || strings.Contains(process.stderr.String(), "chatter") {
 		t.Errorf("exit code %d: %s", process.code, &process.stderr)
 	}
 	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
@@ -90,15 +91,15 @@ func TestConsoleLink(t *testing.T) {
 		out     string
 		argv    string // of the browser
 	}{
-		{"printed", signIn, []string{"--print"}, "0", exitOK, signInLink + "\n", ""},
-		{"a key in a file", keyFile, []string{"--print"}, "0", exitOK, signInLink + "\n", ""},
-		{"a file that is missing", noFile, []string{"--print"}, "0", exitUsage, "", ""},
-		{"printed without a key", keyless, []string{"--print"}, "0", exitOK, page + "\n", ""},
-		{"no browser starts", signIn, nil, "3", exitOK, signInLink + "\n", "file://"},
-		{"without a key", keyless, nil, "0", exitOK, "", page},
-		{"without a key and browser", keyless, nil, "3", exitOK, page + "\n", page},
-		{"a key without a project", keyOnly, nil, "0", exitUsage, "", ""},
-		{"no URL", signIn, []string{"--url", "api.example.com"}, "0", exitUsage, "", ""},
+		{"printed", signIn, []string{"--print"}, "0", shell.ExitOK, signInLink + "\n", ""},
+		{"a key in a file", keyFile, []string{"--print"}, "0", shell.ExitOK, signInLink + "\n", ""},
+		{"a file that is missing", noFile, []string{"--print"}, "0", shell.ExitUsage, "", ""},
+		{"printed without a key", keyless, []string{"--print"}, "0", shell.ExitOK, page + "\n", ""},
+		{"no browser starts", signIn, nil, "3", shell.ExitOK, signInLink + "\n", "file://"},
+		{"without a key", keyless, nil, "0", shell.ExitOK, "", page},
+		{"without a key and browser", keyless, nil, "3", shell.ExitOK, page + "\n", page},
+		{"a key without a project", keyOnly, nil, "0", shell.ExitUsage, "", ""},
+		{"no URL", signIn, []string{"--url", "api.example.com"}, "0", shell.ExitUsage, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args, _, cache := opener(t, tt.opener)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // rolesCommand creates the databases and roles of an installation, and the Secrets of the chart.
@@ -45,11 +46,11 @@ Examples:
 }
 
 // Run prints or makes what is missing.
-func (d *rolesCommand) Run(s *Session) error {
+func (d *rolesCommand) Run(s *shell.Session) error {
 	get := fmt.Sprintf("kubectl -n NAMESPACE get secret %s -o yaml", strings.Join(databases.SecretNames(d.Release), " "))
 	known, err := readSecrets(d.Secrets, d.Release)
 	if err != nil {
-		return advisedError{err, "the file would be replaced, so give a new one, or what this prints: " + get}
+		return shell.Advise(err, "the file would be replaced, so give a new one, or what this prints: "+get)
 	}
 	conn, err := databases.Connect(s.Context, config.NewSecret(d.Admin))
 	if err != nil {
@@ -60,7 +61,7 @@ func (d *rolesCommand) Run(s *Session) error {
 		Release: d.Release, Server: config.NewSecret(cmp.Or(d.Server, d.Admin)), Prefix: d.Prefix, Known: known, Rotate: d.Rotate,
 	})
 	if _, ok := errors.AsType[*databases.UnknownPasswordsError](err); ok {
-		return advisedError{err, fmt.Sprintf("if another installation uses these roles, give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; %s > %s)", get, d.Secrets)}
+		return shell.Advise(err, fmt.Sprintf("if another installation uses these roles, give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; %s > %s)", get, d.Secrets))
 	}
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (d *rolesCommand) Run(s *Session) error {
 		}
 	}
 	if err != nil && d.Rotate {
-		return advisedError{err, "give --rotate again, because " + d.Secrets + " may not have the passwords that apply"}
+		return shell.Advise(err, "give --rotate again, because "+d.Secrets+" may not have the passwords that apply")
 	}
 	if err != nil {
 		return err

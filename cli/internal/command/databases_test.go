@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
@@ -45,7 +46,7 @@ func TestDatabases(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		r := lectern(t, "", environ, append([]string{"databases", "--secrets", file}, args...)...)
-		if r.code != exitOK {
+		if r.code != shell.ExitOK {
 			t.Fatalf("%q: %+v", args, r)
 		}
 		return r.out
@@ -99,14 +100,14 @@ func TestDatabases(t *testing.T) {
 
 	t.Run("the file is lost", func(t *testing.T) {
 		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
-		if r.code != exitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") ||
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") ||
 			!strings.Contains(r.err, "give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") || strings.Contains(r.err, "--rotate") {
 			t.Errorf("%+v", r)
 		}
 	})
 	t.Run("a second installation", func(t *testing.T) {
 		second := filepath.Join(t.TempDir(), "staging.yaml")
-		if r := lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "staging_", "--apply"); r.code != exitOK {
+		if r := lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "staging_", "--apply"); r.code != shell.ExitOK {
 			t.Fatalf("%+v", r)
 		}
 		for name, keys := range secretsOf(t, second) {
@@ -119,18 +120,18 @@ func TestDatabases(t *testing.T) {
 			}
 		}
 		r := lectern(t, "", environ, "databases", "--secrets", second, "--server", "postgres.databases", "--prefix", "staging_")
-		if r.code != exitFailure || !strings.Contains(r.err, "--server 'postgres://db.example.com:5432") {
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, "--server 'postgres://db.example.com:5432") {
 			t.Errorf("a server without a scheme: %+v", r)
 		}
 		r = lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "a-b")
-		if r.code != exitFailure || !strings.Contains(r.err, `the prefix is "a-b"; allowed:`) {
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, `the prefix is "a-b"; allowed:`) {
 			t.Errorf("a prefix that needs quotes: %+v", r)
 		}
 	})
 	t.Run("a rotation fails", func(t *testing.T) {
 		execute(t, server.AdminURL(), "ALTER ROLE auth_admin SUPERUSER")
 		r := lectern(t, "", environ, "databases", "--secrets", file, "--rotate", "--apply")
-		if r.code != exitFailure || !strings.Contains(r.err, "lectern: ALTER ROLE auth_admin: ") || !strings.Contains(r.err, "give --rotate again") {
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, "lectern: ALTER ROLE auth_admin: ") || !strings.Contains(r.err, "give --rotate again") {
 			t.Errorf("%+v", r)
 		}
 		if !gocmp.Equal(first, secretsOf(t, file)) {
@@ -148,7 +149,7 @@ func TestDatabases(t *testing.T) {
 		execute(t, first["lectern-region-database"]["DATABASE_URL"], "SELECT 1")
 	})
 	t.Run("rotate", func(t *testing.T) {
-		if r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--rotate"); r.code != exitOK || !strings.Contains(r.err, "new.yaml fits only these") {
+		if r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--rotate"); r.code != shell.ExitOK || !strings.Contains(r.err, "new.yaml fits only these") {
 			t.Errorf("%+v", r)
 		}
 		run("--rotate", "--apply")
@@ -190,7 +191,7 @@ func testRefusals(t *testing.T, admin string) {
 				t.Fatal(err)
 			}
 			r := lectern(t, "", map[string]string{"LECTERN_ADMIN_DATABASE_URL": cmp.Or(tt.admin, admin)}, "databases", "--secrets", file, "--apply")
-			if r.code != exitFailure || !strings.Contains(r.err, tt.want) {
+			if r.code != shell.ExitFailure || !strings.Contains(r.err, tt.want) {
 				t.Errorf("%+v", r)
 			}
 			if textOf(t, file) != tt.text {

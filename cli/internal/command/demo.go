@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 type demoCommand struct {
@@ -21,7 +22,7 @@ Examples:
 }
 
 // Run prints.
-func (d *demoCommand) Run(s *Session) error {
+func (d *demoCommand) Run(s *shell.Session) error {
 	write := map[string]func(io.Writer) error{
 		"projects": demo.WriteProjects, "embeddable-versions": demo.WriteVersions, "embeddables": demo.WriteEmbeddables,
 		"experiments": demo.WriteExperiments, "entries": demo.WriteEntries, "events": demo.WriteEvents,

@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/progress"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type eraseCommand struct {
-	administrationFlags
-	serverFlags
+	shell.AdministrationFlags
+	shell.ServerFlags
 
 	Entry   string `help:"Remove the entry of this id, and its events." placeholder:"ID"`
 	Contact string `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
 	All     bool   `help:"Remove all data of the project, and revoke its API keys."`
-	outputFlags
+	shell.OutputFlags
 	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"URL"`
 	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
 	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
@@ -40,7 +41,7 @@ Examples:
 }
 
 // Run erases.
-func (e *eraseCommand) Run(s *Session) error {
+func (e *eraseCommand) Run(s *shell.Session) error {
 	given := 0
 	for _, is := range []bool{e.Entry != "", e.Contact != "", e.All} {
 		if is {
@@ -49,13 +50,13 @@ func (e *eraseCommand) Run(s *Session) error {
 	}
 	switch {
 	case given != 1:
-		return usagef("erase was given %d of --entry ID, --contact ID and --all; allowed: one of them", given)
+		return shell.Usagef("erase was given %d of --entry ID, --contact ID and --all; allowed: one of them", given)
 	case e.All && len(e.Wait) > 0:
-		return usagef("--wait or LECTERN_ERASE_WAIT was given with --all, which copies do not see; allowed: --entry or --contact")
+		return shell.Usagef("--wait or LECTERN_ERASE_WAIT was given with --all, which copies do not see; allowed: --entry or --contact")
 	case e.All:
 		return e.removeProject(s)
 	}
-	admin, err := e.open(s)
+	admin, err := e.Administrator(s)
 	if err != nil {
 		return err
 	}
@@ -72,21 +73,21 @@ func (e *eraseCommand) Run(s *Session) error {
 			removed, err = admin.EraseContact(s.Context, e.Project, e.Contact)
 		}
 		if err != nil {
-			return advised(err)
+			return shell.AdviseAdministrator(err)
 		}
 		all.Entries += removed.Entries
 		all.Events += removed.Events
 		more = removed.More
 	}
 	if len(copies) == 0 {
-		return e.printValue(s, all)
+		return e.PrintValue(s, all)
 	}
 	return e.wait(s, all, copies, reader)
 }
 
 // removeProject removes the project from every service.
-func (e *eraseCommand) removeProject(s *Session) error {
-	admin, err := e.open(s)
+func (e *eraseCommand) removeProject(s *shell.Session) error {
+	admin, err := e.Administrator(s)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (e *eraseCommand) removeProject(s *Session) error {
 	for more := true; more; {
 		some, err := admin.RemoveProject(s.Context, e.Project)
 		if err != nil {
-			return advised(err)
+			return shell.AdviseAdministrator(err)
 		}
 		for record, n := range some.Records {
 			removed[record] += n
@@ -108,11 +109,11 @@ func (e *eraseCommand) removeProject(s *Session) error {
 		more = some.More
 	}
 	count.done()
-	return e.printValue(s, removed)
+	return e.PrintValue(s, removed)
 }
 
 // confirm asks for the project's id, unless it was given.
-func (e *eraseCommand) confirm(s *Session) error {
+func (e *eraseCommand) confirm(s *shell.Session) error {
 	typed := e.Confirm
 	if typed == "" {
 		fmt.Fprintf(s.Err, "All data of the project %s will be removed, and its keys revoked. This cannot be undone.\nType the project's id to continue: ", e.Project)
@@ -123,7 +124,7 @@ func (e *eraseCommand) confirm(s *Session) error {
 		typed = strings.TrimSpace(line)
 	}
 	if typed != e.Project {
-		return usagef("%q is not the project's id, %q: nothing was removed", typed, e.Project)
+		return shell.Usagef("%q is not the project's id, %q: nothing was removed", typed, e.Project)
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ type counter struct {
 }
 
 // newCounter returns a counter up to total; 0 is an unknown total.
-func newCounter(s *Session, total int64) *counter {
+func newCounter(s *shell.Session, total int64) *counter {
 	if s.Quiet {
 		return &counter{}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -87,7 +88,7 @@ func TestEraseAll(t *testing.T) {
 		{"another id typed", "pr_2\n", nil, "nothing was removed"},
 		{"another id given", "pr_1\n", []string{"--confirm", "pr_2"}, "nothing was removed"},
 	} {
-		if got := lectern(t, tt.in, r.environ(), append([]string{"erase", "--all"}, tt.args...)...); got.code != exitUsage || !strings.Contains(got.err, tt.says) || got.out != "" {
+		if got := lectern(t, tt.in, r.environ(), append([]string{"erase", "--all"}, tt.args...)...); got.code != shell.ExitUsage || !strings.Contains(got.err, tt.says) || got.out != "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -133,10 +134,10 @@ func TestRemovalRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"erase", "--all", "--contact", "c"}, exitUsage, "allowed: one of them"},
-		{[]string{"erase", "--entry", "e"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
-		{[]string{"erase", "--entry", "e", "--admin-api-key", ""}, exitUsage, "no admin key"},
-		{[]string{"purge", "--older-than", "36h"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
+		{[]string{"erase", "--all", "--contact", "c"}, shell.ExitUsage, "allowed: one of them"},
+		{[]string{"erase", "--entry", "e"}, shell.ExitFailure, "check LECTERN_ADMIN_API_KEY"},
+		{[]string{"erase", "--entry", "e", "--admin-api-key", ""}, shell.ExitUsage, "no admin key"},
+		{[]string{"purge", "--older-than", "36h"}, shell.ExitFailure, "check LECTERN_ADMIN_API_KEY"},
 	} {
 		got := lectern(t, "", r.environ(), tt.args...)
 		if got.code != tt.code || !strings.Contains(got.err, tt.says) || got.out != "" {
@@ -177,9 +178,9 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	ended := make(chan int, 1)
 	environ["LECTERN_ERASE_WAIT"] = folder + " " + warehouse // with a password
 	go func() {
-		ended <- Main(&Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2"})
+		ended <- Main(&shell.Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2"})
 	}()
-	eventually.True(t, "the removal", func() bool { return lectern(t, "", environ, "get", "entry", "en_2").code == exitFailure })
+	eventually.True(t, "the removal", func() bool { return lectern(t, "", environ, "get", "entry", "en_2").code == shell.ExitFailure })
 	select {
 	case <-ended:
 		t.Fatalf("ended before the copies had the removal: %s%s", out.String(), errs.String())
@@ -198,12 +199,12 @@ func TestEraseWaitsForCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := lectern(t, "", environ, "erase", "--contact", "c_en_2", "--timeout", "1ms")
-	if late.code != exitFailure || !strings.Contains(late.err, "the data is removed, but within 1ms (--timeout) the folder ") {
+	if late.code != shell.ExitFailure || !strings.Contains(late.err, "the data is removed, but within 1ms (--timeout) the folder ") {
 		t.Errorf("%+v", late)
 	}
 	delete(environ, "LECTERN_ERASE_WAIT")
 	sync()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != shell.ExitOK {
 		t.Fatalf("%d, %s", code, errs.String())
 	}
 	r := read[receipt](t, out.String())
@@ -219,7 +220,7 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	if r := read[receipt](t, must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.code != exitFailure || !strings.Contains(r.err, "manifest.json of folder /nowhere") {
+	if r := lectern(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.code != shell.ExitFailure || !strings.Contains(r.err, "manifest.json of folder /nowhere") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -40,25 +41,25 @@ type awaited struct {
 }
 
 // copies returns the copies of --wait, which must be reachable and of the project, and a client that may read the feed.
-func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client, err error) {
+func (e *eraseCommand) copies(s *shell.Session) (list []awaited, reader *client.Client, err error) {
 	if len(e.Wait) == 0 {
 		return nil, nil, nil
 	}
-	if reader, err = e.client(interactive(), s.Err); err != nil {
+	if reader, err = e.Client(shell.Interactive(), s.Err); err != nil {
 		return nil, nil, err
 	}
 	if _, err := reader.ChangesPage(s.Context, e.Project, client.ChangeQuery{After: "now", PageSize: 1}); err != nil {
 		return nil, nil, err
 	}
 	for _, to := range e.Wait {
-		f := syncCommand{apiFlags: apiFlags{serverFlags: e.serverFlags, Project: e.Project}, To: to, Schema: e.Schema, Columns: "auto"}
+		f := syncCommand{APIFlags: shell.APIFlags{ServerFlags: e.ServerFlags, Project: e.Project}, To: to, Schema: e.Schema, Columns: "auto"}
 		d, err := f.destination(s.Environ, nil, nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		v, ok := d.(replicate.Verifiable)
 		if !ok {
-			return nil, nil, usagef("--wait was given as the %s; allowed: postgres, file, s3", d)
+			return nil, nil, shell.Usagef("--wait was given as the %s; allowed: postgres, file, s3", d)
 		}
 		a := awaited{name: d.String(), to: v}
 		if a.before, err = v.Status(s.Context); err != nil {
@@ -76,7 +77,7 @@ func (e *eraseCommand) copies(s *Session) (list []awaited, reader *client.Client
 var errNotPassed = errors.New("its sync has not come to the removal yet")
 
 // wait prints the receipt of a removal once all copies have passed it.
-func (e *eraseCommand) wait(s *Session, removed client.Removed, copies []awaited, reader *client.Client) error {
+func (e *eraseCommand) wait(s *shell.Session, removed client.Removed, copies []awaited, reader *client.Client) error {
 	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
 	defer cancel()
 	r := receipt{
@@ -106,10 +107,10 @@ func (e *eraseCommand) wait(s *Session, removed client.Removed, copies []awaited
 				return fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", e.Timeout, one.name, last)
 			}
 			if errors.Is(err, errNotPassed) {
-				say(": " + oneLine(err))
-			} else if now := s.Now(); now.Sub(fault) >= noteEvery {
+				say(": " + shell.OneLine(err))
+			} else if now := s.Now(); now.Sub(fault) >= shell.NoteEvery {
 				fault = now
-				say(": " + oneLine(err))
+				say(": " + shell.OneLine(err))
 			}
 			select { // a fault may pass
 			case <-time.After(time.Second):
@@ -117,7 +118,7 @@ func (e *eraseCommand) wait(s *Session, removed client.Removed, copies []awaited
 			}
 		}
 	}
-	return e.printValue(s, r)
+	return e.PrintValue(s, r)
 }
 
 // passed returns an error until the copy has all changes up to the number of the removal, which it adds to the receipt.

@@ -12,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/export"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -45,7 +46,7 @@ const convertHelp = `
 `
 
 type exportEntries struct {
-	apiFlags
+	shell.APIFlags
 	entryFilterFlags
 	exportFlags
 	flattenFlags
@@ -64,7 +65,7 @@ func (f flattenFlags) set() (*columns.Set, error) {
 	case f.Columns == "auto":
 		return nil, nil
 	case !f.Flatten:
-		return nil, usagef("--columns was given without --flatten: give both")
+		return nil, shell.Usagef("--columns was given without --flatten: give both")
 	}
 	choice, err := readColumns(f.Columns, "auto or a file")
 	if err != nil {
@@ -92,16 +93,16 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEntries) Run(s *Session) error {
+func (e *exportEntries) Run(s *shell.Session) error {
 	set, err := e.set()
 	if err != nil {
 		return err
 	}
-	return runExportBy(s, e.apiFlags, e.client, e.exportFlags, export.Options{Query: export.Query{Kind: export.Entries}, Columns: set}, e.query().List(e.Project), "entries")
+	return runExportBy(s, e.APIFlags, e.Client, e.exportFlags, export.Options{Query: export.Query{Kind: export.Entries}, Columns: set}, e.query().List(e.Project), "entries")
 }
 
 type exportEvents struct {
-	apiFlags
+	shell.APIFlags
 	exportFlags
 }
 
@@ -117,13 +118,13 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEvents) Run(s *Session) error {
+func (e *exportEvents) Run(s *shell.Session) error {
 	list := client.ChangeQuery{Types: []client.ChangeType{client.EventAdded}}.List(e.Project)
-	return runExport(s, e.apiFlags, e.exportFlags, export.Query{Kind: export.Events}, list, "events")
+	return runExport(s, e.APIFlags, e.exportFlags, export.Query{Kind: export.Events}, list, "events")
 }
 
 type exportPageViews struct {
-	apiFlags
+	shell.APIFlags
 	pageViewFilterFlags
 	exportFlags
 }
@@ -139,17 +140,17 @@ Examples:
 }
 
 // Run exports.
-func (e *exportPageViews) Run(s *Session) error {
+func (e *exportPageViews) Run(s *shell.Session) error {
 	q := export.Query{Kind: export.PageViews, IncludeURLs: e.IncludeURLs}
-	return runExport(s, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
+	return runExport(s, e.APIFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
-func runExport(s *Session, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
-	return runExportBy(s, api, api.client, f, export.Options{Query: q}, list, what)
+func runExport(s *shell.Session, api shell.APIFlags, f exportFlags, q export.Query, list client.List, what string) error {
+	return runExportBy(s, api, api.Client, f, export.Options{Query: q}, list, what)
 }
 
 // format returns the format of an export of what, which o describes so far.
-func (f exportFlags) format(s *Session, o export.Options, what string) (export.Format, error) {
+func (f exportFlags) format(s *shell.Session, o export.Options, what string) (export.Format, error) {
 	format := export.Format(f.Output)
 	switch ext := strings.ToLower(filepath.Ext(f.Out)); {
 	case format != "":
@@ -162,19 +163,19 @@ func (f exportFlags) format(s *Session, o export.Options, what string) (export.F
 	}
 	switch kind := o.Query.Kind; {
 	case format == export.Parquet && kind != export.Entries && kind != export.Events:
-		return "", usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --output, or --out another name", what)
+		return "", shell.Usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --output, or --out another name", what)
 	case format == export.Parquet && f.Out == "" && s.Width > 0:
-		return "", usagef("parquet was asked for on a terminal; allowed: ndjson, csv. Give --out FILE, or write into a pipe")
+		return "", shell.Usagef("parquet was asked for on a terminal; allowed: ndjson, csv. Give --out FILE, or write into a pipe")
 	case format != export.CSV && f.Safe:
-		return "", usagef("--safe was given with the format %s; allowed: csv. Give --output csv, or an --out that ends with .csv", format)
+		return "", shell.Usagef("--safe was given with the format %s; allowed: csv. Give --output csv, or an --out that ends with .csv", format)
 	case format == export.NDJSON && o.Columns != nil:
-		return "", usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --output, or an --out that ends with .csv or .parquet")
+		return "", shell.Usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --output, or an --out that ends with .csv or .parquet")
 	}
 	return format, nil
 }
 
 // runExportBy exports what the client that open returns reads. o has the query and the columns.
-func runExportBy(s *Session, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
+func runExportBy(s *shell.Session, api shell.APIFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
 	o.Query.URL, o.Query.List, o.Query.Limit, o.Query.Safe = api.URL, list.String(), f.Limit, f.Safe
 	var err error
 	if o.Query.Format, err = f.format(s, o, what); err != nil {
@@ -196,7 +197,7 @@ func runExportBy(s *Session, api apiFlags, open func(client.Retry, io.Writer) (*
 		}
 	}
 	defer done()
-	reader, err := open(patient(f.Retries+1), notes)
+	reader, err := open(shell.Patient(f.Retries+1), notes)
 	if err != nil {
 		return err
 	}

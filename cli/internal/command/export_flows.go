@@ -2,11 +2,12 @@ package command
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/export"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type exportEmbeddables struct {
-	apiFlags
+	shell.APIFlags
 	exportFlags
 }
 
@@ -21,13 +22,13 @@ Examples:
 }
 
 // Run exports.
-func (e *exportEmbeddables) Run(s *Session) error {
+func (e *exportEmbeddables) Run(s *shell.Session) error {
 	q := export.Query{Kind: export.Embeddables}
-	return runExport(s, e.apiFlags, e.exportFlags, q, client.EmbeddableQuery{}.List(e.Project), "embeddables")
+	return runExport(s, e.APIFlags, e.exportFlags, q, client.EmbeddableQuery{}.List(e.Project), "embeddables")
 }
 
 type exportVersions struct {
-	apiFlags
+	shell.APIFlags
 	exportFlags
 	Direction    string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is the first version first, DESC the latest first, which is the default." placeholder:"ASC|DESC"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
@@ -44,14 +45,14 @@ Examples:
 }
 
 // Run exports.
-func (e *exportVersions) Run(s *Session) error {
+func (e *exportVersions) Run(s *shell.Session) error {
 	direction := filterFlags{Direction: e.Direction}.direction()
 	q := export.Query{Kind: export.Versions}
-	return runExport(s, e.apiFlags, e.exportFlags, q, client.VersionQuery{Direction: direction}.List(e.Project, e.EmbeddableID), "versions")
+	return runExport(s, e.APIFlags, e.exportFlags, q, client.VersionQuery{Direction: direction}.List(e.Project, e.EmbeddableID), "versions")
 }
 
 type exportExperiments struct {
-	apiFlags
+	shell.APIFlags
 	statusFlags
 	exportFlags
 }
@@ -67,7 +68,7 @@ Examples:
 }
 
 // Run exports.
-func (e *exportExperiments) Run(s *Session) error {
+func (e *exportExperiments) Run(s *shell.Session) error {
 	q := export.Query{Kind: export.Experiments}
-	return runExportBy(s, e.apiFlags, e.keylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
+	return runExportBy(s, e.APIFlags, e.KeylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
 }

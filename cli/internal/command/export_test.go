@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -40,7 +41,7 @@ func TestFlattenedExport(t *testing.T) {
 	named := file("columns.json", `[{"key": "text", "name": "answer"}]`)
 	out := filepath.Join(folder, "out.Parquet")
 	r := lectern(t, "", a.environ(), "export", "entries", "--flatten", "--columns", named, "--limit", "150", "--page-size", "100", "--out", out)
-	if r.code != exitOK || r.out != "" || !strings.HasPrefix(r.err, "Exported 150 entries") {
+	if r.code != shell.ExitOK || r.out != "" || !strings.HasPrefix(r.err, "Exported 150 entries") {
 		t.Fatalf("%+v", r)
 	}
 	b, err := os.ReadFile(out)
@@ -79,7 +80,7 @@ func TestFlattenedExport(t *testing.T) {
 		{"events flattened", []string{"events", "--flatten", "-o", "csv"}, "unknown flag --flatten of export events"},
 		{"another format", []string{"entries", "-o", "xlsx"}, `--output was given as "xlsx"; allowed: ndjson, csv, parquet`},
 	} {
-		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
+		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != shell.ExitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
 			t.Errorf("%s: %+v; want %q", tt.name, r, tt.says)
 		}
 	}
@@ -101,7 +102,7 @@ func TestFlattenedExportOfTooManyKeys(t *testing.T) {
 	defer list.Close()
 	environ := map[string]string{"LECTERN_URL": list.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
 	r := lectern(t, "", environ, "export", "entries", "--flatten", "-o", "csv")
-	if r.code != exitOK || !strings.Contains(r.err, "Some keys of entry_data have no column, because there are 1000 already") || strings.Count(r.out[:strings.Index(r.out, "\n")], ",") != 7+1000 {
+	if r.code != shell.ExitOK || !strings.Contains(r.err, "Some keys of entry_data have no column, because there are 1000 already") || strings.Count(r.out[:strings.Index(r.out, "\n")], ",") != 7+1000 {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 }
@@ -150,7 +151,7 @@ func TestLongFlattenedExportMemory(t *testing.T) {
 					converting = time.Now()
 				}
 			}
-			if process.code != exitOK {
+			if process.code != shell.ExitOK {
 				t.Fatal(&process.stderr)
 			}
 			info, err := os.Stat(out)
@@ -176,4 +177,29 @@ func peakMemory(pid int) int {
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), " kB"))
 	return kib << 10
+}
+
+// A binary format never reaches a terminal.
+func TestNoParquetOnTerminal(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, 3)
+	export := func(width int, args ...string) result {
+		var out, errs strings.Builder
+		code := Main(&shell.Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: a.environ(), Width: width},
+			append([]string{"export", "entries", "-o", "parquet", "--quiet"}, args...))
+		return result{code, out.String(), errs.String()}
+	}
+	if r := export(80); r.code != shell.ExitUsage || r.out != "" || !strings.Contains(r.err, "parquet was asked for on a terminal; allowed: ndjson, csv") {
+		t.Errorf("%+v", r)
+	}
+	if r := export(0); r.code != shell.ExitOK || !strings.HasPrefix(r.out, "PAR1") {
+		t.Errorf("%+v", r)
+	}
+	file := filepath.Join(t.TempDir(), "entries")
+	if r := export(80, "--out", file); r.code != shell.ExitOK {
+		t.Errorf("%+v", r)
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(b), "PAR1") {
+		t.Error(err)
+	}
 }

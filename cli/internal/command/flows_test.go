@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
@@ -171,20 +172,20 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		{"embeddables", environ, []string{"embeddables"}, 0, `"embeddable_id": "emb_solar7kq2"`, ""},
 		{"a page of embeddables", environ, []string{"embeddables", "--limit", "1"}, 0, `"embeddable_id": "emb_loan3xw9d"`, "There is more: --cursor "},
 		{"embeddable", environ, []string{"embeddable", "emb_skin5mh8t"}, 0, `"json_string_prod": "{\"flow_id\":\"emb_skin5mh8t\"`, ""},
-		{"no such embeddable", environ, []string{"embeddable", "e/1"}, exitFailure, "", "embeddable_does_not_exist"},
+		{"no such embeddable", environ, []string{"embeddable", "e/1"}, shell.ExitFailure, "", "embeddable_does_not_exist"},
 		{"versions", environ, []string{"versions", "emb_solar7kq2", "--direction", "asc", "--limit", "1"}, 0, `"version_number": 1,`, "There is more"},
-		{"versions of none", environ, []string{"versions", "none"}, exitFailure, "", "embeddable_does_not_exist"},
+		{"versions of none", environ, []string{"versions", "none"}, shell.ExitFailure, "", "embeddable_does_not_exist"},
 		{"version", environ, []string{"version", "emb_solar7kq2", "2"}, 0, `"json_string": "{`, ""},
-		{"no such version", environ, []string{"version", "emb_solar7kq2", "9"}, exitFailure, "", "embeddable_version_does_not_exist"},
-		{"no number", environ, []string{"version", "emb_solar7kq2", "latest"}, exitUsage, "", "number"},
-		{"no key for embeddables", keyless, []string{"embeddables"}, exitUsage, "", "set LECTERN_API_KEY"},
+		{"no such version", environ, []string{"version", "emb_solar7kq2", "9"}, shell.ExitFailure, "", "embeddable_version_does_not_exist"},
+		{"no number", environ, []string{"version", "emb_solar7kq2", "latest"}, shell.ExitUsage, "", "number"},
+		{"no key for embeddables", keyless, []string{"embeddables"}, shell.ExitUsage, "", "set LECTERN_API_KEY"},
 		{"experiments", keyless, []string{"experiments", "--status", "paused"}, 0, `"id": "exp_budget9hc"`, ""},
 		{"a page of experiments", environ, []string{"experiments", "--limit", "2"}, 0, `"id": "exp_contact3yp"`, "There is more: --cursor "},
 		{"experiment", keyless, []string{"experiment", "exp_untitled7bf"}, 0, `"flow_ids": null`, ""},
-		{"no such experiment", environ, []string{"experiment", "none"}, exitFailure, "", "experiment_not_found"},
+		{"no such experiment", environ, []string{"experiment", "none"}, shell.ExitFailure, "", "experiment_not_found"},
 		{"history", keyless, []string{"experiment", "exp_untitled7bf", "--history"}, 0, `"changed_at": "2026-09-30T16:05:00.25Z"`, ""},
 		{"project", keyless, []string{"project"}, 0, `"title": "Homes and care"`, ""},
-		{"no such project", keyless, []string{"project", "--project", "none"}, exitFailure, "", "project_not_found"},
+		{"no such project", keyless, []string{"project", "--project", "none"}, shell.ExitFailure, "", "project_not_found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := lectern(t, "", tt.environ, append([]string{"get"}, append(tt.args, "-o", "json")...)...)
@@ -260,7 +261,7 @@ func testRegion(t *testing.T, environ map[string]string) {
 		t.Errorf("now: %+v", got)
 	}
 	for args, want := range map[string]string{"pr_demo": "", "pr_dmeo": "pr_dmeo is unknown or has no region, so this is the default.\n"} {
-		if r := lectern(t, "", environ, "region", args); r.code != exitOK || r.err != want {
+		if r := lectern(t, "", environ, "region", args); r.code != shell.ExitOK || r.err != want {
 			t.Errorf("%s: %+v, want %q", args, r, want)
 		}
 	}
@@ -270,10 +271,10 @@ func testRegion(t *testing.T, environ map[string]string) {
 		code    int
 		want    string
 	}{
-		{map[string]string{"LECTERN_INTERNAL_API_KEY": "x"}, nil, exitUsage, "no project"},
-		{map[string]string{}, []string{"pr_demo"}, exitUsage, "no internal key"},
+		{map[string]string{"LECTERN_INTERNAL_API_KEY": "x"}, nil, shell.ExitUsage, "no project"},
+		{map[string]string{}, []string{"pr_demo"}, shell.ExitUsage, "no internal key"},
 		{map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_INTERNAL_API_KEY": environ["LECTERN_API_KEY"]}, []string{"pr_demo"},
-			exitFailure, "check LECTERN_INTERNAL_API_KEY"},
+			shell.ExitFailure, "check LECTERN_INTERNAL_API_KEY"},
 	} {
 		r := lectern(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.want) || strings.Count(r.err, "\n") != 1 || r.out != "" {
@@ -301,7 +302,7 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	}
 	said("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":2}`), "2 new")
 	said("embeddables", `{"embeddable_id":"e/1","title":"E","group_id":"g","project_id":"`+project+`","json_string_prod":"{}"}`, "1 new")
-	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != exitRejected || !strings.Contains(r.err, "0 new, 0 changed, 1 unchanged, 1 rejected") {
+	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != shell.ExitRejected || !strings.Contains(r.err, "0 new, 0 changed, 1 unchanged, 1 rejected") {
 		t.Errorf("a version that changes: %+v", r)
 	}
 	exported := must(t, environ, "", "export", "experiments", "--status", "completed")
@@ -324,11 +325,11 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	if got := must(t, other, "", "region"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
 		t.Errorf("region: %q", got)
 	}
-	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != exitUsage || !strings.Contains(r.err, "NDJSON") {
+	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != shell.ExitUsage || !strings.Contains(r.err, "NDJSON") {
 		t.Errorf("%+v", r)
 	}
 	twice := version(1, "{}") + "\n" + version(1, "[]") + "\n" + version(1, "{}")
-	if r := lectern(t, twice, nil, "import", "embeddable-versions", "--dry-run", "-"); r.code != exitRejected ||
+	if r := lectern(t, twice, nil, "import", "embeddable-versions", "--dry-run", "-"); r.code != shell.ExitRejected ||
 		!strings.Contains(r.err, "-:2: conflict: ") || !strings.Contains(r.err, "1 new, 0 changed, 1 unchanged, 1 rejected") {
 		t.Errorf("dry run: %+v", r)
 	}
@@ -408,14 +409,14 @@ func testEdge(t *testing.T, environ map[string]string) {
 func testLoginToAll(t *testing.T, environ map[string]string) {
 	m := machine{t.TempDir()}
 	r := m.run(t, environ["LECTERN_API_KEY"], "", nil, "login", "--url", environ["LECTERN_URL"], "--project", "pr_demo")
-	if r.code != exitOK || !strings.Contains(r.err, " of project pr_demo may ") {
+	if r.code != shell.ExitOK || !strings.Contains(r.err, " of project pr_demo may ") {
 		t.Fatalf("%+v", r)
 	}
 	own := m.run(t, "", "", nil, "whoami", "-o", "json")
-	if own.code != exitOK || !strings.Contains(own.out, `"projectId": "pr_demo"`) || !strings.Contains(own.out, "entries:read") {
+	if own.code != shell.ExitOK || !strings.Contains(own.out, `"projectId": "pr_demo"`) || !strings.Contains(own.out, "entries:read") {
 		t.Errorf("%+v", own)
 	}
-	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.code != exitOK || strings.Count(all.out, "\n") != 10_000 {
+	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.code != shell.ExitOK || strings.Count(all.out, "\n") != 10_000 {
 		t.Errorf("%d, %d lines: %s", all.code, strings.Count(all.out, "\n"), all.err)
 	}
 }

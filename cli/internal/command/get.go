@@ -1,6 +1,9 @@
 package command
 
-import "github.com/lectern-dev/lectern/client"
+import (
+	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/client"
+)
 
 type getCommands struct {
 	Entries     getEntries     `cmd:"" help:"Print a page of the project's entries."`
@@ -26,20 +29,20 @@ type pageFlags struct {
 }
 
 // printPage prints a page, and to standard error how to get the next one.
-func printPage(s *Session, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
-	reader, err := api.client(interactive(), s.Err)
+func printPage(s *shell.Session, api shell.APIFlags, out shell.OutputFlags, page pageFlags, list client.List) error {
+	reader, err := api.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	return printPageOf(s, reader, out, page, list)
 }
 
-func printPageOf(s *Session, reader *client.Client, out outputFlags, page pageFlags, list client.List) error {
+func printPageOf(s *shell.Session, reader *client.Client, out shell.OutputFlags, page pageFlags, list client.List) error {
 	body, next, err := reader.JSON(s.Context, list, page.Cursor, page.Limit)
 	if err != nil {
 		return err
 	}
-	if err := out.print(s, body); err != nil {
+	if err := out.Print(s, body); err != nil {
 		return err
 	}
 	if next != "" {
@@ -49,10 +52,10 @@ func printPageOf(s *Session, reader *client.Client, out outputFlags, page pageFl
 }
 
 type getEntries struct {
-	apiFlags
+	shell.APIFlags
 	entryFilterFlags
 	pageFlags `set:"default_limit=10"`
-	outputFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -67,13 +70,13 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getEntries) Run(s *Session) error {
-	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+func (g *getEntries) Run(s *shell.Session) error {
+	return printPage(s, g.APIFlags, g.OutputFlags, g.pageFlags, g.query().List(g.Project))
 }
 
 type getEntry struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 	ID string `arg:"" help:"The entry's id."`
 }
 
@@ -86,19 +89,19 @@ func (getEntry) Help() string {
 }
 
 // Run prints the entry.
-func (g *getEntry) Run(s *Session) error {
-	reader, err := g.client(interactive(), s.Err)
+func (g *getEntry) Run(s *shell.Session) error {
+	reader, err := g.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := reader.EntryJSON(s.Context, g.Project, g.ID)
-	return g.printOne(s, body, err)
+	return g.PrintOne(s, body, err)
 }
 
 type getEvents struct {
-	apiFlags
+	shell.APIFlags
 	pageFlags `set:"default_limit=10"`
-	outputFlags
+	shell.OutputFlags
 	Direction string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
 	EntryID   string `arg:"" help:"The entry's id."`
 }
@@ -112,16 +115,16 @@ func (getEvents) Help() string {
 }
 
 // Run prints the page.
-func (g *getEvents) Run(s *Session) error {
+func (g *getEvents) Run(s *shell.Session) error {
 	q := client.EventQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
-	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EntryID))
+	return printPage(s, g.APIFlags, g.OutputFlags, g.pageFlags, q.List(g.Project, g.EntryID))
 }
 
 type getPageViews struct {
-	apiFlags
+	shell.APIFlags
 	pageViewFilterFlags
 	pageFlags `set:"default_limit=10"`
-	outputFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -135,6 +138,6 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getPageViews) Run(s *Session) error {
-	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+func (g *getPageViews) Run(s *shell.Session) error {
+	return printPage(s, g.APIFlags, g.OutputFlags, g.pageFlags, g.query().List(g.Project))
 }

@@ -1,11 +1,14 @@
 package command
 
-import "github.com/lectern-dev/lectern/client"
+import (
+	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/client"
+)
 
 type getEmbeddables struct {
-	apiFlags
+	shell.APIFlags
 	pageFlags `set:"default_limit=all"`
-	outputFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -19,13 +22,13 @@ Examples:
 }
 
 // Run prints the embeddables.
-func (g *getEmbeddables) Run(s *Session) error {
-	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, client.EmbeddableQuery{}.List(g.Project))
+func (g *getEmbeddables) Run(s *shell.Session) error {
+	return printPage(s, g.APIFlags, g.OutputFlags, g.pageFlags, client.EmbeddableQuery{}.List(g.Project))
 }
 
 type getEmbeddable struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 	ID string `arg:"" help:"The embeddable's id."`
 }
 
@@ -38,19 +41,19 @@ func (getEmbeddable) Help() string {
 }
 
 // Run prints the embeddable.
-func (g *getEmbeddable) Run(s *Session) error {
-	reader, err := g.client(interactive(), s.Err)
+func (g *getEmbeddable) Run(s *shell.Session) error {
+	reader, err := g.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := reader.EmbeddableJSON(s.Context, g.Project, g.ID)
-	return g.printOne(s, body, err)
+	return g.PrintOne(s, body, err)
 }
 
 type getVersions struct {
-	apiFlags
+	shell.APIFlags
 	pageFlags `set:"default_limit=10"`
-	outputFlags
+	shell.OutputFlags
 	Direction    string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is the first version first, DESC the latest first, which is the default." placeholder:"ASC|DESC"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 }
@@ -66,14 +69,14 @@ Examples:
 }
 
 // Run prints the page.
-func (g *getVersions) Run(s *Session) error {
+func (g *getVersions) Run(s *shell.Session) error {
 	q := client.VersionQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
-	return printPage(s, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EmbeddableID))
+	return printPage(s, g.APIFlags, g.OutputFlags, g.pageFlags, q.List(g.Project, g.EmbeddableID))
 }
 
 type getVersion struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 	Number       int64  `arg:"" help:"The version's number."`
 }
@@ -91,11 +94,11 @@ Examples:
 }
 
 // Run prints the version.
-func (g *getVersion) Run(s *Session) error {
-	reader, err := g.client(interactive(), s.Err)
+func (g *getVersion) Run(s *shell.Session) error {
+	reader, err := g.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := reader.VersionJSON(s.Context, g.Project, g.EmbeddableID, g.Number)
-	return g.printOne(s, body, err)
+	return g.PrintOne(s, body, err)
 }

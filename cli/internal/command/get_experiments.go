@@ -1,10 +1,12 @@
 package command
 
+import "github.com/lectern-dev/lectern/cli/internal/shell"
+
 type getExperiments struct {
-	apiFlags
+	shell.APIFlags
 	statusFlags
 	pageFlags `set:"default_limit=all"`
-	outputFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -18,17 +20,17 @@ Examples:
 }
 
 // Run prints the experiments.
-func (g *getExperiments) Run(s *Session) error {
-	reader, err := g.keylessClient(interactive(), s.Err)
+func (g *getExperiments) Run(s *shell.Session) error {
+	reader, err := g.KeylessClient(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
-	return printPageOf(s, reader, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+	return printPageOf(s, reader, g.OutputFlags, g.pageFlags, g.query().List(g.Project))
 }
 
 type getExperiment struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 	History bool   `help:"Print all changes of its status, the oldest first, instead."`
 	ID      string `arg:"" help:"The experiment's id."`
 }
@@ -45,8 +47,8 @@ Examples:
 }
 
 // Run prints the experiment, or its history.
-func (g *getExperiment) Run(s *Session) error {
-	reader, err := g.keylessClient(interactive(), s.Err)
+func (g *getExperiment) Run(s *shell.Session) error {
+	reader, err := g.KeylessClient(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
@@ -55,12 +57,12 @@ func (g *getExperiment) Run(s *Session) error {
 		read = reader.ExperimentHistoryJSON
 	}
 	body, err := read(s.Context, g.Project, g.ID)
-	return g.printOne(s, body, err)
+	return g.PrintOne(s, body, err)
 }
 
 type getProject struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -74,11 +76,11 @@ Examples:
 }
 
 // Run prints the project.
-func (g *getProject) Run(s *Session) error {
-	reader, err := g.keylessClient(interactive(), s.Err)
+func (g *getProject) Run(s *shell.Session) error {
+	reader, err := g.KeylessClient(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := reader.ProjectJSON(s.Context, g.Project)
-	return g.printOne(s, body, err)
+	return g.PrintOne(s, body, err)
 }

@@ -7,16 +7,17 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 // insightFlags select the entries of an insight.
 type insightFlags struct {
-	CreatedAfter  moment `help:"Only entries created after this time: RFC 3339, or a date." placeholder:"TIME"`
-	CreatedBefore moment `help:"Only entries created before this time." placeholder:"TIME"`
-	UpdatedAfter  moment `help:"Only entries updated after this time." placeholder:"TIME"`
-	UpdatedBefore moment `help:"Only entries updated before this time." placeholder:"TIME"`
-	VersionNumber *int64 `help:"Only entries with a page view of this version." placeholder:"N"`
+	CreatedAfter  shell.Moment `help:"Only entries created after this time: RFC 3339, or a date." placeholder:"TIME"`
+	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
+	UpdatedAfter  shell.Moment `help:"Only entries updated after this time." placeholder:"TIME"`
+	UpdatedBefore shell.Moment `help:"Only entries updated before this time." placeholder:"TIME"`
+	VersionNumber *int64       `help:"Only entries with a page view of this version." placeholder:"N"`
 }
 
 func (f insightFlags) filter(embeddableID string) client.InsightFilter {
@@ -29,8 +30,8 @@ func (f insightFlags) filter(embeddableID string) client.InsightFilter {
 }
 
 // print prints an insight. On a terminal, the lists in nested become tables of their own below the other fields.
-func (f insightFlags) print(s *Session, api apiFlags, out outputFlags, of client.List, nested ...string) error {
-	reader, err := api.client(interactive(), s.Err)
+func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.OutputFlags, of client.List, nested ...string) error {
+	reader, err := api.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
@@ -38,15 +39,15 @@ func (f insightFlags) print(s *Session, api apiFlags, out outputFlags, of client
 	if err != nil {
 		return err
 	}
-	if out.format(s) != "table" || len(nested) == 0 {
-		return out.print(s, body)
+	if out.Format(s) != "table" || len(nested) == 0 {
+		return out.Print(s, body)
 	}
-	if err := out.print(s, without(body, nested)); err != nil {
+	if err := out.Print(s, without(body, nested)); err != nil {
 		return err
 	}
 	for _, path := range nested {
 		var rows []string
-		for _, record := range records(body) {
+		for _, record := range shell.Records(body) {
 			for _, row := range record.Get(path).Array() {
 				if row.IsObject() {
 					rows = append(rows, string(with(row, "version_number", record)))
@@ -57,7 +58,7 @@ func (f insightFlags) print(s *Session, api apiFlags, out outputFlags, of client
 			continue
 		}
 		fmt.Fprintln(s.Out)
-		if err := out.print(s, without([]byte("["+strings.Join(rows, ",")+"]"), nested)); err != nil {
+		if err := out.Print(s, without([]byte("["+strings.Join(rows, ",")+"]"), nested)); err != nil {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func without(body []byte, paths []string) []byte {
 		drop[path[strings.LastIndex(path, ".")+1:]] = true
 	}
 	var lines [][]byte
-	for _, record := range records(body) {
+	for _, record := range shell.Records(body) {
 		var fields []string
 		record.ForEach(func(name, value gjson.Result) bool {
 			if !drop[name.String()] {
@@ -97,9 +98,9 @@ func without(body []byte, paths []string) []byte {
 }
 
 type getCounts struct {
-	apiFlags
+	shell.APIFlags
 	insightFlags
-	outputFlags
+	shell.OutputFlags
 	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
 	Interval     string `enum:"day,week,month,all," default:"" help:"day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	By           string `enum:"none,embeddable,version," default:"" help:"Split by embeddable or version." placeholder:"WHAT"`
@@ -117,15 +118,15 @@ Examples:
 }
 
 // Run prints the counts.
-func (g *getCounts) Run(s *Session) error {
+func (g *getCounts) Run(s *shell.Session) error {
 	q := client.CountQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, By: g.By, Timezone: g.Timezone}
-	return g.insightFlags.print(s, g.apiFlags, g.outputFlags, q.List(g.Project))
+	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project))
 }
 
 type getFunnel struct {
-	apiFlags
+	shell.APIFlags
 	insightFlags
-	outputFlags
+	shell.OutputFlags
 	By           string `enum:"none,version," default:"" help:"version: a funnel for each version." placeholder:"WHAT"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 }
@@ -141,15 +142,15 @@ Examples:
 }
 
 // Run prints the funnels.
-func (g *getFunnel) Run(s *Session) error {
+func (g *getFunnel) Run(s *shell.Session) error {
 	q := client.FunnelQuery{InsightFilter: g.filter(g.EmbeddableID), ByVersion: g.By == "version"}
-	return g.insightFlags.print(s, g.apiFlags, g.outputFlags, q.List(g.Project), "pages")
+	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "pages")
 }
 
 type getAnswers struct {
-	apiFlags
+	shell.APIFlags
 	insightFlags
-	outputFlags
+	shell.OutputFlags
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 	Key          string `arg:"" optional:"" help:"A top-level key of entry_data. Without one, the keys that there are."`
 }
@@ -165,7 +166,7 @@ Examples:
 }
 
 // Run prints the keys or the values.
-func (g *getAnswers) Run(s *Session) error {
+func (g *getAnswers) Run(s *shell.Session) error {
 	q := client.AnswerQuery{InsightFilter: g.filter(g.EmbeddableID), Key: g.Key}
-	return g.insightFlags.print(s, g.apiFlags, g.outputFlags, q.List(g.Project), "keys", "values", "numbers", "numbers.bins")
+	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "keys", "values", "numbers", "numbers.bins")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
@@ -27,12 +28,12 @@ import (
 )
 
 type importCommands struct {
-	Entries            importEntries `cmd:"" help:"Send entries in."`
-	Events             importEvents  `cmd:"" help:"Send events in."`
-	Embeddables        importLines   `cmd:"" help:"Send embeddables in."`
-	EmbeddableVersions importLines   `cmd:"" help:"Send versions of embeddables in."`
-	Experiments        importLines   `cmd:"" help:"Send experiments in."`
-	Projects           importLines   `cmd:"" help:"Send titles and regions of projects in."`
+	Entries            importEntries            `cmd:"" help:"Send entries in."`
+	Events             importEvents             `cmd:"" help:"Send events in."`
+	Embeddables        importEmbeddables        `cmd:"" help:"Send embeddables in."`
+	EmbeddableVersions importEmbeddableVersions `cmd:"" help:"Send versions of embeddables in."`
+	Experiments        importExperiments        `cmd:"" help:"Send experiments in."`
+	Projects           importProjects           `cmd:"" help:"Send titles and regions of projects in."`
 }
 
 // importFlags are those of every import.
@@ -96,7 +97,7 @@ Examples:
 }
 
 // Run imports.
-func (i *importEntries) Run(s *Session, k *kong.Context) error {
+func (i *importEntries) Run(s *shell.Session, k *kong.Context) error {
 	return runTableImport(s, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
 
@@ -116,22 +117,22 @@ Examples:
 }
 
 // Run imports.
-func (i *importEvents) Run(s *Session, k *kong.Context) error {
+func (i *importEvents) Run(s *shell.Session, k *kong.Context) error {
 	return runTableImport(s, k, i.importFlags, i.tableFlags, "", csvrow.Events(), csvrow.Options{})
 }
 
 // runTableImport imports NDJSON or CSV.
-func runTableImport(s *Session, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
+func runTableImport(s *shell.Session, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
 	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
 		return err
 	}
 	if err := csvrow.CheckTimes(table.TimeFormat, table.TimeZone); err != nil {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	tool, err := csvrow.FindTool(as)
 	if err != nil {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	columns.Set, columns.Skip, columns.TimeFormat, columns.TimeZone = table.Set, table.Skip, table.TimeFormat, table.TimeZone
 	if table.Project != "" {
@@ -148,7 +149,7 @@ func runTableImport(s *Session, k *kong.Context, f importFlags, table tableFlags
 }
 
 // runImport sends the files, which o describes.
-func runImport(s *Session, f importFlags, o load.Options) error {
+func runImport(s *shell.Session, f importFlags, o load.Options) error {
 	inputs, total, err := openInputs(s, f.Files)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func runImport(s *Session, f importFlags, o load.Options) error {
 		o.State, o.Send = "", dryBatch(report.dry, s.Out)
 	} else {
 		if f.IngestAPIKey == "" {
-			return usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
+			return shell.Usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
 		}
 		if !s.Quiet {
 			bar := progress.Bytes(s.Err, max(total, 0))
@@ -173,13 +174,13 @@ func runImport(s *Session, f importFlags, o load.Options) error {
 			report.notes = bar
 			o.Progress = func(n int64) { bar.Set(n, "%s", o.Shape.Resource) }
 		}
-		retry := patient(f.Retries + 1)
-		retry.Notify = notifier(report.notes)
+		retry := shell.Patient(f.Retries + 1)
+		retry.Notify = shell.Notifier(report.notes)
 		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.IngestAPIKey),
 			client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 		if err != nil {
 			done()
-			return usageError{fmt.Errorf("--internal-url: %w", err)}
+			return shell.Usage(fmt.Errorf("--internal-url: %w", err))
 		}
 		o.Target = target(f.InternalURL, o)
 		o.Send = func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
@@ -208,17 +209,17 @@ func parseDelimiter(text string) (byte, error) {
 	case len(text) == 1 && !strings.ContainsAny(text, "\"\r\n"):
 		return text[0], nil
 	}
-	return 0, usagef("--delimiter was given as %q; allowed: one character, tab, or auto", text)
+	return 0, shell.Usagef("--delimiter was given as %q; allowed: one character, tab, or auto", text)
 }
 
 // openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.
-func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
+func openInputs(s *shell.Session, files []string) ([]load.Input, int64, error) {
 	var inputs []load.Input
 	total, stdin := int64(0), 0
 	for _, name := range files {
 		if name == "-" {
 			if stdin++; stdin > 1 {
-				return nil, 0, usagef("standard input (-) can be read once")
+				return nil, 0, shell.Usagef("standard input (-) can be read once")
 			}
 			inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(s.In), nil }})
 			continue
@@ -228,10 +229,10 @@ func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 			return nil, 0, err
 		}
 		if info.IsDir() {
-			return nil, 0, usagef("%s is a folder: name its files", name)
+			return nil, 0, shell.Usagef("%s is a folder: name its files", name)
 		}
 		if strings.EqualFold(filepath.Ext(name), ".gz") {
-			return nil, 0, usagef("%s is compressed: zcat %s | lectern import … -", name, name)
+			return nil, 0, shell.Usagef("%s is compressed: zcat %s | lectern import … -", name, name)
 		}
 		total += info.Size()
 		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Again: info.Mode().IsRegular()})
@@ -330,9 +331,9 @@ func (r *reporter) guessed(file string, delimiter byte) {
 	}
 }
 
-func (r *reporter) end(s *Session, f importFlags, resource string, result load.Result, err error) error {
+func (r *reporter) end(s *shell.Session, f importFlags, resource string, result load.Result, err error) error {
 	if errors.Is(err, load.ErrCSVFlags) {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
@@ -364,7 +365,7 @@ func (r *reporter) end(s *Session, f importFlags, resource string, result load.R
 		if f.Rejects != "" {
 			s.Note("The rejected ones are in %s.", f.Rejects)
 		}
-		return errRejected
+		return shell.ErrRejected
 	}
 	return nil
 }

@@ -8,46 +8,67 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // importLines imports records that only NDJSON has.
 type importLines struct{ importFlags }
 
-// linesHelp describes the records of each [importLines], with examples.
-var linesHelp = map[string]string{
-	"embeddables": `NDJSON has one embeddable a line, as the API returns it: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent replaces the others.
+// Run imports.
+func (i *importLines) Run(s *shell.Session, k *kong.Context) error {
+	resource := k.Selected().Name
+	for _, name := range i.Files {
+		if strings.EqualFold(filepath.Ext(name), ".csv") {
+			return shell.Usagef("%s: %s must be NDJSON, one JSON object a line", name, resource)
+		}
+	}
+	return runImport(s, i.importFlags, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
+}
+
+type importEmbeddables struct{ importLines }
+
+// Help describes the records, with examples.
+func (importEmbeddables) Help() string {
+	return `NDJSON has one embeddable a line, as the API returns it: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent replaces the others.
 ` + importHelp + `
 Examples:
 
 	lectern import embeddables --env-file .lectern/demo.env embeddables.ndjson
-	lectern get embeddable emb_solar7kq2 | jq -c '.title = "Solar"' | lectern import embeddables -`,
-	"embeddable-versions": `NDJSON has one version a line, as the API returns it, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
+	lectern get embeddable emb_solar7kq2 | jq -c '.title = "Solar"' | lectern import embeddables -`
+}
+
+type importEmbeddableVersions struct{ importLines }
+
+// Help describes the records, with examples.
+func (importEmbeddableVersions) Help() string {
+	return `NDJSON has one version a line, as the API returns it, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
 ` + importHelp + `
 Examples:
 
 	lectern import embeddable-versions --env-file .lectern/demo.env versions.ndjson
-	lectern import embeddable-versions versions.ndjson --rejects rejects.ndjson`,
-	"experiments": `NDJSON has one experiment a line, as the API returns it, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
+	lectern import embeddable-versions versions.ndjson --rejects rejects.ndjson`
+}
+
+type importExperiments struct{ importLines }
+
+// Help describes the records, with examples.
+func (importExperiments) Help() string {
+	return `NDJSON has one experiment a line, as the API returns it, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
 ` + importHelp + `
 Examples:
 
 	lectern import experiments --env-file .lectern/demo.env experiments.ndjson
-	lectern export experiments | jq -c '.project_id = "pr_copy"' | lectern import experiments -`,
-	"projects": `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent replaces the others as a whole: an omitted region is none.
+	lectern export experiments | jq -c '.project_id = "pr_copy"' | lectern import experiments -`
+}
+
+type importProjects struct{ importLines }
+
+// Help describes the records, with examples.
+func (importProjects) Help() string {
+	return `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent replaces the others as a whole: an omitted region is none.
 ` + importHelp + `
 Examples:
 
 	lectern import projects --env-file .lectern/demo.env projects.ndjson
-	echo '{"id":"pr_demo","title":"Homes and care","region":"Asia/Tokyo"}' | lectern import projects -`,
-}
-
-// Run imports.
-func (i *importLines) Run(s *Session, k *kong.Context) error {
-	resource := k.Selected().Name
-	for _, name := range i.Files {
-		if strings.EqualFold(filepath.Ext(name), ".csv") {
-			return usagef("%s: %s must be NDJSON, one JSON object a line", name, resource)
-		}
-	}
-	return runImport(s, i.importFlags, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
+	echo '{"id":"pr_demo","title":"Homes and care","region":"Asia/Tokyo"}' | lectern import projects -`
 }

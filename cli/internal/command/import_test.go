@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -50,7 +51,7 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 		notes := func(r result) string {
 			return regexp.MustCompile("(Nothing was sent|Imported).*: ").ReplaceAllString(r.err, "")
 		}
-		if diff := cmp.Diff(notes(run), notes(dry)); diff != "" || dry.code != exitRejected || run.code != exitRejected {
+		if diff := cmp.Diff(notes(run), notes(dry)); diff != "" || dry.code != shell.ExitRejected || run.code != shell.ExitRejected {
 			t.Errorf("%s, %d and %d: the run and the dry run differ: %s", tt.resource, run.code, dry.code, diff)
 		}
 		if !strings.Contains(run.err, ": "+tt.want+".") || !strings.Contains(run.err, "Imported") || strings.Count(run.err, "\n") != tt.lines+1 {
@@ -100,7 +101,7 @@ func TestLongRealTables(t *testing.T) {
 			created = "{" + tt.day + "}"
 		}
 		r := lectern(t, "", environ, append(args, "--set", "created_at="+created)...)
-		if r.code != exitOK || !strings.Contains(r.err, fmt.Sprintf("%d new, 0 changed, 0 unchanged, 0 rejected", len(rows)-1)) {
+		if r.code != shell.ExitOK || !strings.Contains(r.err, fmt.Sprintf("%d new, 0 changed, 0 unchanged, 0 rejected", len(rows)-1)) {
 			t.Fatalf("%+v", r)
 		}
 		exported := must(t, environ, "", "export", "entries", "--embeddable-id", tt.file)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
 )
@@ -20,47 +21,13 @@ type keysCommands struct {
 	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if Redis is away."`
 }
 
-// administrationFlags select the internal address and the admin key.
-type administrationFlags struct {
-	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address. Default: ${default}." placeholder:"URL"`
-	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-}
-
-// open returns the keys' administration.
-func (f administrationFlags) open(s *Session) (*client.Administrator, error) {
-	if f.AdminAPIKey == "" {
-		return nil, usagef("no admin key: set LECTERN_ADMIN_API_KEY, or give --env-file")
-	}
-	retry := interactive()
-	retry.Notify = notifier(s.Err)
-	admin, err := client.NewAdministrator(f.InternalURL, client.WithAPIKey(f.AdminAPIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--internal-url: %w", err)}
-	}
-	return admin, nil
-}
-
-// advised adds advice to an error of the administration.
-func advised(err error) error {
-	switch client.Code(err) {
-	case "unauthorized":
-		return advisedError{err, "check LECTERN_ADMIN_API_KEY: it is one of the service's ADMIN_API_KEYS, without its name"}
-	case "key_not_found":
-		return advisedError{err, "see lectern keys list"}
-	case "route_not_found":
-		return advisedError{err, "check LECTERN_INTERNAL_URL: it is the internal address, not that of the API"}
-	}
-	return err
-}
-
 // noticed returns how soon the services apply a change.
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
 // printKey prints a new key: alone on standard output so that a shell can take it, or with its record.
-func printKey(s *Session, out outputFlags, minted client.MintedAPIKey) error {
+func printKey(s *shell.Session, out shell.OutputFlags, minted client.MintedAPIKey) error {
 	if out.Output != "" {
-		return out.printValue(s, minted)
+		return out.PrintValue(s, minted)
 	}
 	expiry := "no expiry"
 	if minted.ExpiresAt != nil {
@@ -72,15 +39,15 @@ func printKey(s *Session, out outputFlags, minted client.MintedAPIKey) error {
 }
 
 type keysMint struct {
-	administrationFlags
+	shell.AdministrationFlags
 	Name      string        `help:"Its name for people." placeholder:"TEXT"`
 	Scope     []string      `help:"Its permissions: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
 	ExpiresIn time.Duration `help:"End it after this time, such as 30d. Default: never." placeholder:"DURATION"`
-	ExpiresAt moment        `help:"End it at this time." placeholder:"TIME"`
+	ExpiresAt shell.Moment  `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
 	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
 
-	outputFlags `set:"output_default=the key alone"`
+	shell.OutputFlags `set:"output_default=the key alone"`
 }
 
 // Help shows examples.
@@ -94,15 +61,15 @@ Examples:
 }
 
 // Run mints.
-func (k *keysMint) Run(s *Session) error {
+func (k *keysMint) Run(s *shell.Session) error {
 	scopes, err := auth.ParseScopes(k.Scope...)
 	if err != nil {
-		return usageError{fmt.Errorf("--scope: %w", err)}
+		return shell.Usage(fmt.Errorf("--scope: %w", err))
 	}
 	wanted := client.NewAPIKey{Name: k.Name, Scopes: scopes.Names(), Rate: k.Rate}
 	switch {
 	case k.ExpiresIn > 0 && !k.ExpiresAt.IsZero():
-		return usagef("--expires-in and --expires-at were both given; allowed: one of them")
+		return shell.Usagef("--expires-in and --expires-at were both given; allowed: one of them")
 	case k.ExpiresIn > 0:
 		wanted.ExpiresAt = new(s.Now().Add(k.ExpiresIn))
 	case !k.ExpiresAt.IsZero():
@@ -114,23 +81,23 @@ func (k *keysMint) Run(s *Session) error {
 			return err
 		}
 		if wanted.Key = strings.TrimSpace(string(text)); wanted.Key == "" {
-			return usagef("--import: standard input holds no key")
+			return shell.Usagef("--import: standard input holds no key")
 		}
 	}
-	admin, err := k.open(s)
+	admin, err := k.Administrator(s)
 	if err != nil {
 		return err
 	}
 	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
 	if err != nil {
-		return advised(err)
+		return shell.AdviseAdministrator(err)
 	}
-	return printKey(s, k.outputFlags, minted)
+	return printKey(s, k.OutputFlags, minted)
 }
 
 type keysList struct {
-	administrationFlags
-	outputFlags
+	shell.AdministrationFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -145,17 +112,17 @@ Examples:
 }
 
 // Run lists.
-func (k *keysList) Run(s *Session) error {
-	admin, err := k.open(s)
+func (k *keysList) Run(s *shell.Session) error {
+	admin, err := k.Administrator(s)
 	if err != nil {
 		return err
 	}
 	keys, err := admin.APIKeys(s.Context, k.Project)
 	if err != nil {
-		return advised(err)
+		return shell.AdviseAdministrator(err)
 	}
-	if k.format(s) != "table" {
-		return k.printValue(s, keys)
+	if k.Format(s) != "table" {
+		return k.PrintValue(s, keys)
 	}
 	rows := [][]string{{"ID", "STATE", "NAME", "SCOPES", "RATE", "CREATED", "EXPIRES", "LAST USED", "OWNER"}}
 	for _, key := range keys {
@@ -171,7 +138,7 @@ func (k *keysList) Run(s *Session) error {
 			when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(owner),
 		})
 	}
-	return tabulate(s.Out, rows, 0, s.Width)
+	return shell.Tabulate(s.Out, rows, 0, s.Width)
 }
 
 func orDash(text string) string {
@@ -189,11 +156,11 @@ func when(t *time.Time) string {
 }
 
 type keysRotate struct {
-	administrationFlags
+	shell.AdministrationFlags
 	Overlap time.Duration `default:"1d" min:"0" help:"How long the old key stays valid; 0 ends it at once. Default: ${default}." placeholder:"DURATION"`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
 
-	outputFlags `set:"output_default=the key alone"`
+	shell.OutputFlags `set:"output_default=the key alone"`
 }
 
 // Help shows examples.
@@ -207,21 +174,21 @@ Examples:
 }
 
 // Run rotates.
-func (k *keysRotate) Run(s *Session) error {
-	admin, err := k.open(s)
+func (k *keysRotate) Run(s *shell.Session) error {
+	admin, err := k.Administrator(s)
 	if err != nil {
 		return err
 	}
 	minted, err := admin.RotateAPIKey(s.Context, k.Project, k.ID, k.Overlap)
 	if err != nil {
-		return advised(err)
+		return shell.AdviseAdministrator(err)
 	}
 	s.Note("Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
-	return printKey(s, k.outputFlags, minted)
+	return printKey(s, k.OutputFlags, minted)
 }
 
 type keysRevoke struct {
-	administrationFlags
+	shell.AdministrationFlags
 	ID string `arg:"" help:"The id of the key to end, as keys list shows it."`
 }
 
@@ -233,14 +200,14 @@ func (keysRevoke) Help() string {
 }
 
 // Run revokes.
-func (k *keysRevoke) Run(s *Session) error {
-	admin, err := k.open(s)
+func (k *keysRevoke) Run(s *shell.Session) error {
+	admin, err := k.Administrator(s)
 	if err != nil {
 		return err
 	}
 	revoked, err := admin.RevokeAPIKey(s.Context, k.Project, k.ID)
 	if err != nil {
-		return advised(err)
+		return shell.AdviseAdministrator(err)
 	}
 	s.Note("Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -111,15 +112,15 @@ func TestKeys(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"unknown key", nil, []string{"revoke", "none"}, exitFailure, "see lectern keys list"},
-		{"unknown key to rotate", nil, []string{"rotate", "none"}, exitFailure, "see lectern keys list"},
-		{"another project's", map[string]string{"LECTERN_PROJECT_ID": "pr_2"}, []string{"revoke", owned.ID}, exitFailure, "see lectern keys list"},
-		{"wrong admin key", map[string]string{"LECTERN_ADMIN_API_KEY": servicetest.IngestKey}, []string{"list"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
-		{"public port", map[string]string{"LECTERN_INTERNAL_URL": s.URL}, []string{"list"}, exitFailure, "check LECTERN_INTERNAL_URL"},
-		{"refused by the service", nil, []string{"mint", "--rate", "1000000001"}, exitFailure, `"rate" was given as "1000000001"; allowed: 0 to 1000000000`},
-		{"no admin key", map[string]string{"LECTERN_ADMIN_API_KEY": ""}, []string{"list"}, exitUsage, "set LECTERN_ADMIN_API_KEY"},
-		{"scope", nil, []string{"mint", "--scope", "write"}, exitUsage, "entries:read"},
-		{"no key", nil, []string{"mint", "--import"}, exitUsage, "holds no key"},
+		{"unknown key", nil, []string{"revoke", "none"}, shell.ExitFailure, "see lectern keys list"},
+		{"unknown key to rotate", nil, []string{"rotate", "none"}, shell.ExitFailure, "see lectern keys list"},
+		{"another project's", map[string]string{"LECTERN_PROJECT_ID": "pr_2"}, []string{"revoke", owned.ID}, shell.ExitFailure, "see lectern keys list"},
+		{"wrong admin key", map[string]string{"LECTERN_ADMIN_API_KEY": servicetest.IngestKey}, []string{"list"}, shell.ExitFailure, "check LECTERN_ADMIN_API_KEY"},
+		{"public port", map[string]string{"LECTERN_INTERNAL_URL": s.URL}, []string{"list"}, shell.ExitFailure, "check LECTERN_INTERNAL_URL"},
+		{"refused by the service", nil, []string{"mint", "--rate", "1000000001"}, shell.ExitFailure, `"rate" was given as "1000000001"; allowed: 0 to 1000000000`},
+		{"no admin key", map[string]string{"LECTERN_ADMIN_API_KEY": ""}, []string{"list"}, shell.ExitUsage, "set LECTERN_ADMIN_API_KEY"},
+		{"scope", nil, []string{"mint", "--scope", "write"}, shell.ExitUsage, "entries:read"},
+		{"no key", nil, []string{"mint", "--import"}, shell.ExitUsage, "holds no key"},
 	} {
 		with := map[string]string{}
 		for _, from := range []map[string]string{environ, tt.change} {
@@ -145,7 +146,7 @@ func TestMintingIsNotRepeated(t *testing.T) {
 	defer server.Close()
 	environ := map[string]string{"LECTERN_INTERNAL_URL": server.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
 	for _, args := range [][]string{{"mint"}, {"rotate", "key_1"}, {"list"}} {
-		if r := lectern(t, "", environ, append([]string{"keys"}, args...)...); r.code != exitFailure {
+		if r := lectern(t, "", environ, append([]string{"keys"}, args...)...); r.code != shell.ExitFailure {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

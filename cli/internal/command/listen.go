@@ -15,6 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -45,12 +46,12 @@ func (f *pushFlags) query() client.ChangeQuery {
 // open returns the receiver that o names, with the settings of the flags.
 func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error) {
 	if _, err := strconv.ParseUint(f.From, 10, 63); err != nil && f.From != "" && f.From != "beginning" && f.From != "now" {
-		return nil, usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
+		return nil, shell.Usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
 	}
 	for _, text := range f.Skip {
 		seq, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, usagef("--skip was given as %q; allowed: the number of a change", text)
+			return nil, shell.Usagef("--skip was given as %q; allowed: the number of a change", text)
 		}
 		o.Skip = append(o.Skip, seq)
 	}
@@ -58,7 +59,7 @@ func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error)
 	o.Types, o.Batch, o.State, o.SecretFile, o.Timeout, o.AllowHTTP = f.query().Types, f.Batch, f.State, f.SecretFile, f.Timeout, f.AllowHTTP
 	d, err := push.New(o)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+		return nil, shell.Usage(fmt.Errorf("%s: %w", flag, err))
 	}
 	return d, nil
 }
@@ -66,10 +67,10 @@ func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error)
 // receiver returns the destination of a sync to https.
 func (f *syncCommand) receiver(environ map[string]string, mask *replicate.Mask, note func(text string)) (destination, error) {
 	if f.State == "" {
-		return nil, usagef("--state is missing: it keeps the position, in a file or in Postgres")
+		return nil, shell.Usagef("--state is missing: it keeps the position, in a file or in Postgres")
 	}
 	if f.Verify {
-		return nil, usagef("--verify was given with a receiver; allowed: postgres, file, s3")
+		return nil, shell.Usagef("--verify was given with a receiver; allowed: postgres, file, s3")
 	}
 	return f.open("--to", push.Options{
 		URL: f.To, Secret: environ["LECTERN_SYNC_SECRET"], Source: f.source(), Moved: f.Moved, Schema: f.Schema, Resume: f.Resume, Mask: mask, Note: note,
@@ -77,7 +78,7 @@ func (f *syncCommand) receiver(environ map[string]string, mask *replicate.Mask, 
 }
 
 type listenCommand struct {
-	apiFlags
+	shell.APIFlags
 	pushFlags
 	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook, localhost:3000 or 3000." placeholder:"URL"`
 	Replay      string `help:"Send the changes of these numbers again, and end." placeholder:"SEQ..SEQ"`
@@ -99,10 +100,10 @@ Examples:
 }
 
 // Run forwards.
-func (f *listenCommand) Run(s *Session) error {
+func (f *listenCommand) Run(s *shell.Session) error {
 	secret := s.Environ["LECTERN_SYNC_SECRET"]
 	if secret == "" && f.SecretFile == "" {
-		key, err := f.key()
+		key, err := f.Key()
 		if err != nil {
 			return err
 		}
@@ -112,13 +113,13 @@ func (f *listenCommand) Run(s *Session) error {
 	}
 	if f.PrintSecret {
 		if f.SecretFile != "" {
-			return usagef("--print-secret and --secret-file were both given; allowed: one of them")
+			return shell.Usagef("--print-secret and --secret-file were both given; allowed: one of them")
 		}
 		_, err := fmt.Fprintln(s.Out, secret)
 		return err
 	}
 	if f.ForwardTo == "" {
-		return usagef("--forward-to is missing: the URL of the receiver")
+		return shell.Usagef("--forward-to is missing: the URL of the receiver")
 	}
 	f.ForwardTo = receiverURL(f.ForwardTo)
 	if u, err := url.Parse(f.ForwardTo); err == nil && u.Hostname() == "host.docker.internal" {
@@ -130,14 +131,14 @@ func (f *listenCommand) Run(s *Session) error {
 	}
 	if f.Replay != "" {
 		if f.State != "" {
-			return usagef("--replay and --state were both given; allowed: one of them")
+			return shell.Usagef("--replay and --state were both given; allowed: one of them")
 		}
 		var err error
 		if f.From, to.last, err = f.replay(); err != nil {
 			return err
 		}
 	}
-	reader, err := f.client(patient(10), s.Err)
+	reader, err := f.Client(shell.Patient(10), s.Err)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (f *listenCommand) Run(s *Session) error {
 		return err
 	}
 	result, err := replicate.Run(s.Context, replicate.Options{
-		Client: reader, Source: source, Destination: to, Query: f.query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: notifier(s.Err),
+		Client: reader, Source: source, Destination: to, Query: f.query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: shell.Notifier(s.Err),
 	})
 	if errors.Is(err, errReplayed) {
 		err = nil
@@ -174,7 +175,7 @@ func (f *listenCommand) replay() (before string, last int64, err error) {
 	first, err1 := strconv.ParseInt(from, 10, 64)
 	last, err2 := strconv.ParseInt(to, 10, 64)
 	if err1 != nil || err2 != nil || first < 1 || last < first {
-		return "", 0, usagef("--replay was given as %q; allowed: SEQ..SEQ, with the smaller number first", f.Replay)
+		return "", 0, shell.Usagef("--replay was given as %q; allowed: SEQ..SEQ, with the smaller number first", f.Replay)
 	}
 	return strconv.FormatInt(first-1, 10), last, nil
 }

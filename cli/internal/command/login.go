@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -28,22 +30,22 @@ Examples:
 }
 
 // Run asks, checks and stores.
-func (l *loginCommand) Run(s *Session) error {
+func (l *loginCommand) Run(s *shell.Session) error {
 	if err := l.ask(s); err != nil {
 		return err
 	}
-	key, err := s.readKey()
+	key, err := readKey(s)
 	if err != nil {
 		return err
 	}
-	flags := serverFlags{URL: l.URL, APIKey: key}
-	reader, err := flags.client(interactive(), s.Err)
+	flags := shell.ServerFlags{URL: l.URL, APIKey: key}
+	reader, err := flags.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := ownKey(s, reader, l.Project)
 	if client.Code(err) == "unauthorized" {
-		return advisedError{err, "check the key, and that it is one of the project " + l.Project}
+		return shell.Advise(err, "check the key, and that it is one of the project "+l.Project)
 	}
 	if err != nil {
 		return err
@@ -55,22 +57,22 @@ func (l *loginCommand) Run(s *Session) error {
 	if err := json.Unmarshal(body, &own); err != nil {
 		return fmt.Errorf("the answer about the key: %w", err)
 	}
-	all, err := s.contexts()
+	all, err := s.Contexts()
 	if err != nil {
 		return err
 	}
 	all.Current = cmp.Or(l.Name, l.Project)
-	all.Contexts[all.Current] = storedContext{l.URL, l.Project, key}
-	if err := s.saveContexts(all); err != nil {
+	all.Contexts[all.Current] = shell.StoredContext{URL: l.URL, ProjectID: l.Project, APIKey: key}
+	if err := s.SaveContexts(all); err != nil {
 		return err
 	}
 	s.Note("Key %s of project %s may %s. It is stored as the context %s in %s.",
-		own.ID, l.Project, strings.Join(own.Scopes, ", "), all.Current, s.contextFile())
+		own.ID, l.Project, strings.Join(own.Scopes, ", "), all.Current, s.ContextFile())
 	return nil
 }
 
 // ask asks for what is missing.
-func (l *loginCommand) ask(s *Session) error {
+func (l *loginCommand) ask(s *shell.Session) error {
 	in := bufio.NewReader(s.In)
 	for _, question := range []struct {
 		text, flag, standard string
@@ -81,14 +83,14 @@ func (l *loginCommand) ask(s *Session) error {
 	} {
 		for *question.answer == "" {
 			if s.ReadSecret == nil {
-				return usagef("login needs %s (see lectern login --help)", question.flag)
+				return shell.Usagef("login needs %s (see lectern login --help)", question.flag)
 			}
 			standard := ""
 			if question.standard != "" {
 				standard = " [" + question.standard + "]"
 			}
 			fmt.Fprintf(s.Err, "%s%s: ", question.text, standard)
-			line, err := s.await(func() (string, error) { return in.ReadString('\n') })
+			line, err := await(s, func() (string, error) { return in.ReadString('\n') })
 			if err != nil {
 				return err
 			}
@@ -99,7 +101,7 @@ func (l *loginCommand) ask(s *Session) error {
 }
 
 // readKey reads a key: without an echo on a terminal, else all of standard input.
-func (s *Session) readKey() (string, error) {
+func readKey(s *shell.Session) (string, error) {
 	read := func() (string, error) {
 		text, err := io.ReadAll(io.LimitReader(s.In, 4096))
 		return string(text), err
@@ -109,18 +111,18 @@ func (s *Session) readKey() (string, error) {
 		defer fmt.Fprintln(s.Err)
 		read = s.ReadSecret
 	}
-	text, err := s.await(read)
+	text, err := await(s, read)
 	if err != nil {
 		return "", err
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return "", usagef("no key was given; allowed: one in a line of standard input")
+		return "", shell.Usagef("no key was given; allowed: one in a line of standard input")
 	}
 	return text, nil
 }
 
 // await returns what read returns, or the error of the session's context as soon as that ends.
-func (s *Session) await(read func() (string, error)) (string, error) {
+func await(s *shell.Session, read func() (string, error)) (string, error) {
 	type outcome struct {
 		text string
 		err  error
@@ -139,8 +141,8 @@ func (s *Session) await(read func() (string, error)) (string, error) {
 }
 
 type whoamiCommand struct {
-	apiFlags
-	outputFlags
+	shell.APIFlags
+	shell.OutputFlags
 }
 
 // Help shows examples.
@@ -155,18 +157,18 @@ Examples:
 }
 
 // Run asks.
-func (w *whoamiCommand) Run(s *Session) error {
-	reader, err := w.client(interactive(), s.Err)
+func (w *whoamiCommand) Run(s *shell.Session) error {
+	reader, err := w.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := ownKey(s, reader, w.Project)
-	return w.printOne(s, body, err)
+	return w.PrintOne(s, body, err)
 }
 
 // ownKey reads the API's record of the client's key.
-func ownKey(s *Session, reader *client.Client, project string) ([]byte, error) {
-	list, err := client.ListAt("/projects/" + escaped(project) + "/key")
+func ownKey(s *shell.Session, reader *client.Client, project string) ([]byte, error) {
+	list, err := client.ListAt("/projects/" + url.PathEscape(project) + "/key")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // machine is a user's machine with its folder of settings.
@@ -20,7 +22,7 @@ type machine struct{ folder string }
 func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) result {
 	t.Helper()
 	var out, errs strings.Builder
-	s := &Session{
+	s := &shell.Session{
 		Context: t.Context(), In: strings.NewReader(in), Out: &out, Err: &errs, Environ: environ, Now: time.Now, ConfigFolder: m.folder,
 	}
 	if secret != "" {
@@ -65,7 +67,7 @@ func TestLogin(t *testing.T) {
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
 	ok := func(r result, want string) {
 		t.Helper()
-		if r.code != exitOK || !strings.Contains(r.out+r.err, want) || strings.Contains(r.err, "rk_") {
+		if r.code != shell.ExitOK || !strings.Contains(r.out+r.err, want) || strings.Contains(r.err, "rk_") {
 			t.Errorf("%+v; want %q", r, want)
 		}
 	}
@@ -75,10 +77,10 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%+v; want %d and %q", r, code, want)
 		}
 	}
-	refused(m.run(t, url+"\npr_1\n", "rk_0", nil, "login"), exitFailure, "check the key, and that it is one of the project pr_1")
-	refused(m.run(t, "rk_1", "", nil, "login"), exitUsage, "login needs --url URL or LECTERN_URL")
-	refused(m.run(t, "\n", "", nil, "login", "--url", url, "-p", "pr_1"), exitUsage, "no key was given")
-	refused(m.run(t, "", "", nil, "get", "entries", "-p", "pr_1"), exitUsage, "run lectern login")
+	refused(m.run(t, url+"\npr_1\n", "rk_0", nil, "login"), shell.ExitFailure, "check the key, and that it is one of the project pr_1")
+	refused(m.run(t, "rk_1", "", nil, "login"), shell.ExitUsage, "login needs --url URL or LECTERN_URL")
+	refused(m.run(t, "\n", "", nil, "login", "--url", url, "-p", "pr_1"), shell.ExitUsage, "no key was given")
+	refused(m.run(t, "", "", nil, "get", "entries", "-p", "pr_1"), shell.ExitUsage, "run lectern login")
 	if _, err := os.Stat(m.folder); !os.IsNotExist(err) {
 		t.Errorf("something was stored: %v", err)
 	}
@@ -96,8 +98,8 @@ func TestLogin(t *testing.T) {
 	}
 	ok(m.run(t, "", "", nil, "whoami", "--env-file", variables), `"projectId":"pr_1"`)
 	ok(m.run(t, "", "", nil, "context", "list"), `{"name":"pr_1","current":false,"url":"`+url+`","projectId":"pr_1"}`+"\n"+`{"name":"shop","current":true`)
-	refused(m.run(t, "", "", nil, "context", "use", "shp"), exitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
-	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), exitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
+	refused(m.run(t, "", "", nil, "context", "use", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
+	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), shell.ExitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
 	ok(m.run(t, "", "", nil, "context", "use", "pr_1"), "project pr_1")
 	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_1"`)
 	if r := m.run(t, "", "", nil, completeWord, "whoami", "--context", ""); r.out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
@@ -112,11 +114,11 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"singer", "--config", config}, {"airbyte", "read", "--config", config}, {"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
-		if r := m.run(t, "", "", nil, args...); r.code == exitOK {
+		if r := m.run(t, "", "", nil, args...); r.code == shell.ExitOK {
 			t.Errorf("%+v", r)
 		}
 	}
-	refused(m.run(t, "", "", nil, "whoami", "--url", other, "--context", "pr_1"), exitUsage, "another URL was given")
+	refused(m.run(t, "", "", nil, "whoami", "--url", other, "--context", "pr_1"), shell.ExitUsage, "another URL was given")
 	for _, key := range *foreign {
 		if key != "" {
 			t.Errorf("the key %s went to another URL", key)
@@ -124,11 +126,11 @@ func TestLogin(t *testing.T) {
 	}
 
 	// All pages of a list, and no other host.
-	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.code != exitOK || r.out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
+	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.code != shell.ExitOK || r.out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
 		t.Errorf("%+v", r)
 	}
-	refused(m.run(t, "", "", nil, "api", other), exitUsage, "allowed: a path of the API")
-	refused(m.run(t, "", "", nil, "api", "//host/key"), exitUsage, `PATH was given as "//host/key"; allowed: a path of the API`)
+	refused(m.run(t, "", "", nil, "api", other), shell.ExitUsage, "allowed: a path of the API")
+	refused(m.run(t, "", "", nil, "api", "//host/key"), shell.ExitUsage, `PATH was given as "//host/key"; allowed: a path of the API`)
 
 	file := filepath.Join(m.folder, "contexts.json")
 	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -143,18 +145,18 @@ func TestLogin(t *testing.T) {
 	}
 	complete := map[string]string{"LECTERN_URL": url, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
 	ok(m.run(t, "", "", complete, "whoami"), "no context applies: "+file+" is damaged")
-	refused(m.run(t, "", "", complete, "whoami", "--context", "shop"), exitUsage, `--context was given as "shop": `+file+" is damaged")
-	refused(m.run(t, "", "", nil, "context", "list"), exitUsage, "is damaged")
-	refused(m.run(t, "", "", nil, "context", "use", "shop"), exitUsage, "is damaged")
+	refused(m.run(t, "", "", complete, "whoami", "--context", "shop"), shell.ExitUsage, `--context was given as "shop": `+file+" is damaged")
+	refused(m.run(t, "", "", nil, "context", "list"), shell.ExitUsage, "is damaged")
+	refused(m.run(t, "", "", nil, "context", "use", "shop"), shell.ExitUsage, "is damaged")
 
 	// Commands without a context run though the folder cannot be read.
 	unreadable := machine{filepath.Join(file, "lectern")}
-	if r := unreadable.run(t, "", "", complete, "whoami"); r.code != exitOK || r.err != "" {
+	if r := unreadable.run(t, "", "", complete, "whoami"); r.code != shell.ExitOK || r.err != "" {
 		t.Errorf("%+v", r)
 	}
-	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), exitUsage, `LECTERN_CONTEXT was given as "shop": open `)
-	refused(unreadable.run(t, "", "", nil, "context", "list"), exitFailure, "open "+unreadable.folder)
-	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), exitFailure, "open "+unreadable.folder)
+	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), shell.ExitUsage, `LECTERN_CONTEXT was given as "shop": open `)
+	refused(unreadable.run(t, "", "", nil, "context", "list"), shell.ExitFailure, "open "+unreadable.folder)
+	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), shell.ExitFailure, "open "+unreadable.folder)
 }
 
 // A context says nothing about addresses that it does not have: they may be another deployment's.
@@ -163,16 +165,16 @@ func TestContextStaysAtItsDeployment(t *testing.T) {
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, sent := newKeyAPI(t, "pr_1", "rk_1")
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
-	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != exitOK {
+	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	environ := map[string]string{"LECTERN_INTERNAL_URL": other, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_INGEST_API_KEY": "gk_1"}
 	for _, line := range []string{"purge --older-than 400d", "erase --contact c", "erase --all --confirm pr_1", "keys list", "keys mint", "keys revoke key_1"} {
 		args := strings.Fields(line)
-		if r := m.run(t, "", "", environ, args...); r.code != exitUsage || !strings.Contains(r.err, "needs --project ID or LECTERN_PROJECT_ID") {
+		if r := m.run(t, "", "", environ, args...); r.code != shell.ExitUsage || !strings.Contains(r.err, "needs --project ID or LECTERN_PROJECT_ID") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.code != exitUsage || !strings.Contains(r.err, "an address that no context has") {
+		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.code != shell.ExitUsage || !strings.Contains(r.err, "an address that no context has") {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
@@ -196,7 +198,7 @@ func TestKeySources(t *testing.T) {
 	url, sent := newKeyAPI(t, "pr_1", "rk_context")
 	folder := t.TempDir()
 	m := machine{filepath.Join(folder, "lectern")}
-	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != exitOK {
+	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	write := func(name, content string) string {
@@ -229,7 +231,7 @@ func TestKeySources(t *testing.T) {
 		*sent = nil
 		r := m.run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
 		switch {
-		case tt.want == "" && (r.code != exitUsage || !strings.Contains(r.err, "both a key and a file with a key") || len(*sent) > 0):
+		case tt.want == "" && (r.code != shell.ExitUsage || !strings.Contains(r.err, "both a key and a file with a key") || len(*sent) > 0):
 			t.Errorf("%s: %+v", tt.name, r)
 		case tt.want != "" && (len(*sent) == 0 || (*sent)[0] != tt.want):
 			t.Errorf("%s: %q was sent, want %s: %+v", tt.name, *sent, tt.want, r)

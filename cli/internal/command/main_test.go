@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
@@ -33,8 +34,14 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(Main(ProcessSession(ctx), os.Args[1:]))
+	os.Exit(Main(shell.ProcessSession(ctx), os.Args[1:]))
 }
+
+// The scripts of the shells ask for completions by the first word, and get the second one where files fit.
+const (
+	completeWord = "__complete"
+	filesLine    = ":files"
+)
 
 // running is the command as a process of its own.
 type running struct {
@@ -99,7 +106,7 @@ type result struct {
 func lectern(t *testing.T, in string, environ map[string]string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Main(&Session{
+	code := Main(&shell.Session{
 		Context: t.Context(), In: strings.NewReader(in), Out: &out, Err: &errs, Environ: environ,
 		Now: func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) },
 	}, args)

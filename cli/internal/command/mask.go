@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // maskFlags say what a copy does not get.
@@ -20,12 +21,12 @@ func (f *maskFlags) mask(environ map[string]string) (*replicate.Mask, error) {
 	if f.HashSecretFile != "" {
 		var err error
 		if secret, err = os.ReadFile(f.HashSecretFile); err != nil {
-			return nil, usagef("--hash-secret-file: %w", err)
+			return nil, shell.Usagef("--hash-secret-file: %w", err)
 		}
 	}
 	m, err := replicate.NewMask(f.Without, f.Hash, bytes.TrimSpace(secret))
 	if err != nil {
-		return nil, usageError{err}
+		return nil, shell.Usage(err)
 	}
 	return m, nil
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/messages"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 // messageFlags are those of commands that another program runs.
 type messageFlags struct {
-	serverFlags
+	shell.ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Config  string `type:"path" help:"A JSON file with url, project_id and api_key; each wins over its flag." placeholder:"FILE"`
 	Catalog string `type:"path" help:"The file with the selected streams. Default: all." placeholder:"FILE"`
@@ -41,7 +42,7 @@ Examples:
 }
 
 // Run prints the messages, or the catalog.
-func (f *singerCommand) Run(s *Session) error {
+func (f *singerCommand) Run(s *shell.Session) error {
 	if f.Discover {
 		return json.NewEncoder(s.Out).Encode(messages.Singer{}.Catalog())
 	}
@@ -64,13 +65,13 @@ Examples:
 }
 
 // Run prints the messages of a command.
-func (f *airbyteCommand) Run(s *Session) error {
+func (f *airbyteCommand) Run(s *shell.Session) error {
 	airbyte, out := messages.Airbyte{}, json.NewEncoder(s.Out)
 	switch f.Command {
 	case "spec":
 		return out.Encode(airbyte.Spec())
 	case "check":
-		reader, _, _, err := f.open(s, interactive())
+		reader, _, _, err := f.open(s, shell.Interactive())
 		if err == nil {
 			_, err = reader.ChangesPage(s.Context, f.Project, client.ChangeQuery{After: "now"})
 		}
@@ -82,8 +83,8 @@ func (f *airbyteCommand) Run(s *Session) error {
 }
 
 // read prints all records after the state.
-func (f *messageFlags) read(s *Session, format messages.Format) error {
-	reader, catalog, state, err := f.open(s, patient(11))
+func (f *messageFlags) read(s *shell.Session, format messages.Format) error {
+	reader, catalog, state, err := f.open(s, shell.Patient(11))
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (f *messageFlags) read(s *Session, format messages.Format) error {
 	}
 	w, err := messages.NewWriter(s.Out, format, f.Project, catalog, state, mask)
 	if err != nil {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	_, err = replicate.Run(s.Context, replicate.Options{
 		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
@@ -103,7 +104,7 @@ func (f *messageFlags) read(s *Session, format messages.Format) error {
 }
 
 // open reads the files that are named. It returns a client by the configuration.
-func (f *messageFlags) open(s *Session, retry client.Retry) (reader *client.Client, catalog, state gjson.Result, err error) {
+func (f *messageFlags) open(s *shell.Session, retry client.Retry) (reader *client.Client, catalog, state gjson.Result, err error) {
 	var config gjson.Result
 	for _, file := range []struct {
 		flag, path string
@@ -117,7 +118,7 @@ func (f *messageFlags) open(s *Session, retry client.Retry) (reader *client.Clie
 			err = errors.New("it is not JSON")
 		}
 		if err != nil {
-			return nil, catalog, state, usagef("%s: %s: %w", file.flag, file.path, err)
+			return nil, catalog, state, shell.Usagef("%s: %s: %w", file.flag, file.path, err)
 		}
 		*file.to = gjson.ParseBytes(data)
 	}
@@ -127,8 +128,8 @@ func (f *messageFlags) open(s *Session, retry client.Retry) (reader *client.Clie
 		f.APIKey, f.APIKeyFile = key, ""
 	}
 	if f.Project == "" {
-		return nil, catalog, state, usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")
+		return nil, catalog, state, shell.Usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")
 	}
-	reader, err = f.client(retry, s.Err)
+	reader, err = f.Client(retry, s.Err)
 	return reader, catalog, state, err
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // TestSingerAndAirbyte: the commands take what a runner gives them, and continue after the last state. The messages are
@@ -40,7 +42,7 @@ func TestSingerAndAirbyte(t *testing.T) {
 	} {
 		s.MustIngest(t, "entries", entryOf("e1", 2*i), entryOf("e2", 2*i))
 		r := lectern(t, "", nil, tt.args...)
-		if r.code != exitOK || strings.Count(r.out, `"type":"RECORD"`) != 2 || !strings.Contains(r.err, "gets no experiments") {
+		if r.code != shell.ExitOK || strings.Count(r.out, `"type":"RECORD"`) != 2 || !strings.Contains(r.err, "gets no experiments") {
 			t.Fatalf("%+v", r)
 		}
 		var last string
@@ -52,12 +54,12 @@ func TestSingerAndAirbyte(t *testing.T) {
 		state := file("state.json", gjson.Get(last, tt.state).Raw)
 		s.MustIngest(t, "entries", entryOf("e2", 2*i+1))
 		r = lectern(t, "", nil, append(tt.args, "--state", state)...)
-		if r.code != exitOK || strings.Count(r.out, `"type":"RECORD"`) != 1 || !strings.Contains(r.out, `"entry_id":"e2"`) {
+		if r.code != shell.ExitOK || strings.Count(r.out, `"type":"RECORD"`) != 1 || !strings.Contains(r.out, `"entry_id":"e2"`) {
 			t.Errorf("%+v", r)
 		}
 		other := file("config.json", `{"project_id":"pr_2"}`)
 		r = lectern(t, "", nil, append(tt.args, "--state", state, "--config", other, "--api-key", "k")...)
-		if r.code != exitUsage || !strings.Contains(r.err, "is of project pr_1") || r.out != "" {
+		if r.code != shell.ExitUsage || !strings.Contains(r.err, "is of project pr_1") || r.out != "" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -71,7 +73,7 @@ func TestSingerAndAirbyte(t *testing.T) {
 		}
 	}
 	full := file("configured.json", `{"streams":[{"stream":{"name":"entries"},"sync_mode":"full_refresh"}]}`)
-	if r := lectern(t, "", nil, "airbyte", "read", "--config", config, "--catalog", full); r.code != exitUsage || !strings.Contains(r.err, `"entries (full_refresh)"`) {
+	if r := lectern(t, "", nil, "airbyte", "read", "--config", config, "--catalog", full); r.code != shell.ExitUsage || !strings.Contains(r.err, `"entries (full_refresh)"`) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 
 	"github.com/lectern-dev/lectern/cli/internal/distribute"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // migrateCommand moves a database from one Postgres to a Citus cluster, or back.
@@ -28,7 +29,7 @@ Examples:
 }
 
 // Run does one step.
-func (m migrateCommand) Run(s *Session) error {
+func (m migrateCommand) Run(s *shell.Session) error {
 	d := &distribute.Database{
 		URL: config.NewSecret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,
 		Say: func(format string, args ...any) { s.Note(format, args...) },
@@ -36,7 +37,7 @@ func (m migrateCommand) Run(s *Session) error {
 	switch m.Step {
 	case "prepare":
 		if m.Coordinator == "" || len(m.Worker) == 0 {
-			return usagef("prepare needs --coordinator HOST:PORT, and --worker HOST:PORT")
+			return shell.Usagef("prepare needs --coordinator HOST:PORT, and --worker HOST:PORT")
 		}
 		return d.Prepare(s.Context)
 	case "distribute":

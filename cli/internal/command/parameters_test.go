@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/openapi"
 )
 
@@ -72,7 +73,7 @@ func TestFlagsEqualTheDescription(t *testing.T) {
 			t.Errorf("%s has no parameters", template)
 		}
 		for _, verb := range []string{"get", "export"} {
-			if r := lectern(t, "", environ, slices.Concat([]string{verb, of}, flags)...); r.code != exitOK {
+			if r := lectern(t, "", environ, slices.Concat([]string{verb, of}, flags)...); r.code != shell.ExitOK {
 				t.Errorf("%s %s: %+v", verb, of, r)
 				continue
 			}

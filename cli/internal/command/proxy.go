@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/proxy/explain"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
@@ -25,7 +26,7 @@ type proxyCheck struct {
 	Method       string   `short:"X" default:"GET" help:"The method. Default: ${default}." placeholder:"METHOD"`
 	Header       []string `short:"H" sep:"none" help:"A header, with its placeholders; repeatable." placeholder:"'NAME: VALUE'"`
 	BodyTemplate string   `type:"path" help:"A body with placeholders; - is standard input. Set its type by --header 'Content-Type: …'." placeholder:"FILE"`
-	outputFlags
+	shell.OutputFlags
 	URL string `arg:"" help:"The target, not escaped."`
 }
 
@@ -47,21 +48,21 @@ Examples:
 const maxTemplate = 11 << 20
 
 // Run asks, and prints the answer.
-func (p *proxyCheck) Run(s *Session) error {
+func (p *proxyCheck) Run(s *shell.Session) error {
 	question, err := p.question(s)
 	if err != nil {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	snapshot, warnings, err := manifest.Load(p.Manifests)
 	if err != nil {
-		return usageError{fmt.Errorf("the manifests in %s: %w", p.Manifests, err)}
+		return shell.Usage(fmt.Errorf("the manifests in %s: %w", p.Manifests, err))
 	}
 	for _, w := range warnings {
 		s.Note("warning: %v", w)
 	}
 	report, err := explain.Ask(snapshot, question)
 	if err != nil {
-		return usageError{err}
+		return shell.Usage(err)
 	}
 	if err := p.print(s, report); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (p *proxyCheck) Run(s *Session) error {
 }
 
 // question returns the request that the flags describe.
-func (p *proxyCheck) question(s *Session) (explain.Question, error) {
+func (p *proxyCheck) question(s *shell.Session) (explain.Question, error) {
 	q := explain.Question{
 		Project: p.Project, Environment: p.Environment, Origin: p.Origin, Keyed: p.WithKey,
 		Method: p.Method, Target: p.URL, Header: http.Header{},
@@ -98,7 +99,7 @@ func (p *proxyCheck) question(s *Session) (explain.Question, error) {
 }
 
 // readTemplate reads a body from a file or, for "-", from standard input.
-func readTemplate(s *Session, path string) ([]byte, error) {
+func readTemplate(s *shell.Session, path string) ([]byte, error) {
 	in := s.In
 	if path != "-" {
 		file, err := os.Open(path)
@@ -129,12 +130,12 @@ type reportOutput struct {
 	Verdicts    []string `json:"verdicts"`
 }
 
-func (p *proxyCheck) print(s *Session, r explain.Report) error {
-	if p.format(s) == "table" {
+func (p *proxyCheck) print(s *shell.Session, r explain.Report) error {
+	if p.Format(s) == "table" {
 		_, err := io.WriteString(s.Out, r.String())
 		return err
 	}
-	return p.printValue(s, reportOutput{
+	return p.PrintValue(s, reportOutput{
 		r.Allowed, r.Code, r.Message, r.Why, r.Preflight, r.Endpoint, r.Target,
 		append([]string{}, r.Credentials...), r.Advice, append([]string{}, r.Verdicts...),
 	})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 const proxyManifests = `apiVersion: lectern.dev/v1alpha1
@@ -79,18 +81,18 @@ func TestProxyCheck(t *testing.T) {
 		code  int
 		want  string // in the result
 	}{
-		{"allowed", "", []string{origin, bearer, charges}, exitOK, "allowed by endpoint web\nmatched: " + charges + "\ncredentials: cred_stripe\nadvice: cred_stripe may stand anywhere in a body"},
-		{"of another origin", "", []string{"--origin=https://example.com.evil.tld", charges}, exitFailure, "refused: origin_not_allowed"},
-		{"to elsewhere", "", []string{origin, "https://api.stripe.com.evil.tld/v1/charges"}, exitFailure, "refused: destination_not_allowed"},
-		{"by another method", "", []string{origin, "-X", "DELETE", charges}, exitFailure, "web: the method is not allowed"},
-		{"with another credential", "", []string{origin, "-H", "X-Token: {{cred_short}}", charges}, exitFailure, "refused: credential_not_allowed"},
-		{"in another environment", "", []string{"--environment=staging", origin, charges}, exitFailure, "refused: origin_not_allowed"},
-		{"without its key", "", []string{"https://example.org/"}, exitFailure, "refused: unauthorized"},
-		{"with a key", "", []string{"--with-key", bearer, "https://example.org/"}, exitOK, "allowed by endpoint server"},
-		{"a preflight", "", []string{origin, "-X", "OPTIONS", "-H", "Access-Control-Request-Method: POST", charges}, exitOK, "granted"},
-		{"a body", "", []string{origin, "-X", "POST", "-H", "Content-Type: application/json", "--body-template", body, charges}, exitOK, "credentials: cred_stripe"},
-		{"a body from standard input", "a={{ cred_other }}", []string{origin, "-X", "POST", "-H", "Content-Type: text/plain", "--body-template", "-", charges}, exitFailure, "refused: credential_not_allowed"},
-		{"a body of no type", "", []string{origin, "-X", "POST", "--body-template", body, charges}, exitFailure, "refused: unsupported_media_type"},
+		{"allowed", "", []string{origin, bearer, charges}, shell.ExitOK, "allowed by endpoint web\nmatched: " + charges + "\ncredentials: cred_stripe\nadvice: cred_stripe may stand anywhere in a body"},
+		{"of another origin", "", []string{"--origin=https://example.com.evil.tld", charges}, shell.ExitFailure, "refused: origin_not_allowed"},
+		{"to elsewhere", "", []string{origin, "https://api.stripe.com.evil.tld/v1/charges"}, shell.ExitFailure, "refused: destination_not_allowed"},
+		{"by another method", "", []string{origin, "-X", "DELETE", charges}, shell.ExitFailure, "web: the method is not allowed"},
+		{"with another credential", "", []string{origin, "-H", "X-Token: {{cred_short}}", charges}, shell.ExitFailure, "refused: credential_not_allowed"},
+		{"in another environment", "", []string{"--environment=staging", origin, charges}, shell.ExitFailure, "refused: origin_not_allowed"},
+		{"without its key", "", []string{"https://example.org/"}, shell.ExitFailure, "refused: unauthorized"},
+		{"with a key", "", []string{"--with-key", bearer, "https://example.org/"}, shell.ExitOK, "allowed by endpoint server"},
+		{"a preflight", "", []string{origin, "-X", "OPTIONS", "-H", "Access-Control-Request-Method: POST", charges}, shell.ExitOK, "granted"},
+		{"a body", "", []string{origin, "-X", "POST", "-H", "Content-Type: application/json", "--body-template", body, charges}, shell.ExitOK, "credentials: cred_stripe"},
+		{"a body from standard input", "a={{ cred_other }}", []string{origin, "-X", "POST", "-H", "Content-Type: text/plain", "--body-template", "-", charges}, shell.ExitFailure, "refused: credential_not_allowed"},
+		{"a body of no type", "", []string{origin, "-X", "POST", "--body-template", body, charges}, shell.ExitFailure, "refused: unsupported_media_type"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"proxy", "check", "-o", "table", "--manifests", folder, "--project", "pr_1", "--environment", "prod"}, tt.in...)
@@ -98,7 +100,7 @@ func TestProxyCheck(t *testing.T) {
 			if r.code != tt.code || !strings.Contains(r.out, tt.want) {
 				t.Errorf("exit code %d, want %d; printed\n%s\nwant %q", r.code, tt.code, r.out, tt.want)
 			}
-			if refused := strings.HasPrefix(r.out, "refused"); refused != (r.code == exitFailure) || refused != strings.Contains(r.err, "the request is refused") {
+			if refused := strings.HasPrefix(r.out, "refused"); refused != (r.code == shell.ExitFailure) || refused != strings.Contains(r.err, "the request is refused") {
 				t.Errorf("exit code %d, standard error %q, printed\n%s", r.code, r.err, r.out)
 			}
 			if !strings.Contains(r.err, "warning: all.yaml:20: ProxyEndpoint/server: spec.credentials[1]: the value of cred_short has fewer than 8 bytes") {
@@ -116,7 +118,7 @@ func TestProxyCheckAsJSON(t *testing.T) {
 	folder := manifestsIn(t, proxyManifests)
 	r := lectern(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
 		"proxy", "check", "--quiet", "-o", "json", "--origin", "https://example.com", "https://evil.tld/")
-	if r.code != exitFailure {
+	if r.code != shell.ExitFailure {
 		t.Errorf("%+v", r)
 	}
 	var got reportOutput
@@ -155,7 +157,7 @@ func TestProxyCheckRefusesToGuess(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := lectern(t, "", nil, append([]string{"proxy", "check"}, tt.in...)...)
-			if r.code != exitUsage || !strings.Contains(r.err, tt.want) || r.out != "" {
+			if r.code != shell.ExitUsage || !strings.Contains(r.err, tt.want) || r.out != "" {
 				t.Errorf("%+v, want exit code 2 and %q", r, tt.want)
 			}
 		})
@@ -176,7 +178,7 @@ func TestProxyCheckIsCompleted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
-			if r.code != exitOK || !strings.Contains(r.out, tt.want) {
+			if r.code != shell.ExitOK || !strings.Contains(r.out, tt.want) {
 				t.Errorf("%+v, want %q", r, tt.want)
 			}
 		})

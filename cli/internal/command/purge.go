@@ -3,15 +3,16 @@ package command
 import (
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type purgeCommand struct {
-	administrationFlags
+	shell.AdministrationFlags
 
-	Before    moment        `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
+	Before    shell.Moment  `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
 	OlderThan time.Duration `help:"Remove entries that were last updated longer ago than this, such as 400d." placeholder:"DURATION"`
-	outputFlags
+	shell.OutputFlags
 	DryRun bool `help:"Count them, and remove nothing."`
 }
 
@@ -28,25 +29,25 @@ Examples:
 }
 
 // Run purges.
-func (p *purgeCommand) Run(s *Session) error {
+func (p *purgeCommand) Run(s *shell.Session) error {
 	before := p.Before.Time
 	switch {
 	case p.Before.IsZero() == (p.OlderThan == 0):
-		return usagef("purge takes one of --before TIME and --older-than DURATION, and was given %s", map[bool]string{true: "none", false: "both"}[p.OlderThan == 0])
+		return shell.Usagef("purge takes one of --before TIME and --older-than DURATION, and was given %s", map[bool]string{true: "none", false: "both"}[p.OlderThan == 0])
 	case p.OlderThan != 0:
 		before = s.Now().Add(-p.OlderThan)
 	}
-	admin, err := p.open(s)
+	admin, err := p.Administrator(s)
 	if err != nil {
 		return err
 	}
 	found, err := admin.Purge(s.Context, p.Project, before, true)
 	if err != nil {
-		return advised(err)
+		return shell.AdviseAdministrator(err)
 	}
 	s.Note("Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
 	if p.DryRun {
-		return p.printValue(s, found)
+		return p.PrintValue(s, found)
 	}
 	total := int64(found.Entries)
 	if found.More {
@@ -62,11 +63,11 @@ func (p *purgeCommand) Run(s *Session) error {
 		if err != nil {
 			count.done()
 			s.Note("%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
-			return advised(err)
+			return shell.AdviseAdministrator(err)
 		}
 		count.add(some.Entries, "%d entries with %d events", removed.Events)
 		more = some.More
 	}
 	count.done()
-	return p.printValue(s, removed)
+	return p.PrintValue(s, removed)
 }

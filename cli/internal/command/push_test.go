@@ -24,6 +24,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -207,7 +208,7 @@ func TestPush(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	r := push("--state", state, "--batch", "4")
-	if r.code != exitOK || !slices.Equal(h.sizes, []int{4, 4, 4, 4, 2}) || !slices.Equal(h.stored(), feedOf(t, environ)) {
+	if r.code != shell.ExitOK || !slices.Equal(h.sizes, []int{4, 4, 4, 4, 2}) || !slices.Equal(h.stored(), feedOf(t, environ)) {
 		t.Errorf("%+v after requests of %v changes; stored %v", r, h.sizes, h.stored())
 	}
 	if h.ids[0] != h.ids[3] || h.ids[3] == h.ids[4] {
@@ -226,7 +227,7 @@ func TestPush(t *testing.T) {
 		}
 	}
 	erase("e1")
-	if r := push("--state", state); r.code != exitOK || h.requests != 6 || !strings.Contains(h.stored()[6], "entry_removed") {
+	if r := push("--state", state); r.code != shell.ExitOK || h.requests != 6 || !strings.Contains(h.stored()[6], "entry_removed") {
 		t.Errorf("%+v, %d requests: %v", r, h.requests, h.stored())
 	}
 
@@ -234,11 +235,11 @@ func TestPush(t *testing.T) {
 	h.answers(status(http.StatusGone))
 	fillPush(t, s, 3, 1)
 	for range 2 {
-		if r := push("--state", state); r.code != exitFailure || !strings.Contains(r.err, "wants no more changes (410)") || h.requests != 7 {
+		if r := push("--state", state); r.code != shell.ExitFailure || !strings.Contains(r.err, "wants no more changes (410)") || h.requests != 7 {
 			t.Errorf("%+v, %d requests", r, h.requests)
 		}
 	}
-	if r := push("--state", state, "--resume"); r.code != exitOK || h.requests != 8 {
+	if r := push("--state", state, "--resume"); r.code != shell.ExitOK || h.requests != 8 {
 		t.Errorf("%+v, %d requests", r, h.requests)
 	}
 
@@ -257,13 +258,13 @@ func TestPush(t *testing.T) {
 		{"removals", []string{"--schema", "d", "--types", "entry_removed"}, feedOf(t, environ, "--types", "entry_removed")},
 	} {
 		h.with(func() { h.lines, h.last = nil, 0 })
-		if r := push(tt.flags...); r.code != exitOK || !slices.Equal(h.stored(), tt.want) {
+		if r := push(tt.flags...); r.code != shell.ExitOK || !slices.Equal(h.stored(), tt.want) {
 			t.Errorf("%s: %+v, %v", tt.name, r, h.stored())
 		}
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
 	fillPush(t, s, 4, 1)
-	if r := push("--schema", "c", "--from", "now"); r.code != exitOK || len(h.stored()) != 2 {
+	if r := push("--schema", "c", "--from", "now"); r.code != shell.ExitOK || len(h.stored()) != 2 {
 		t.Errorf("after now: %+v, %v", r, h.stored())
 	}
 
@@ -277,16 +278,16 @@ func TestPush(t *testing.T) {
 			return r.ContentLength > 1500
 		}
 	})
-	if r := push("--schema", "small"); r.code != exitOK || !slices.Equal(h.stored(), feedOf(t, environ)) {
+	if r := push("--schema", "small"); r.code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)) {
 		t.Errorf("a receiver of small bodies: %+v, %v", r, h.stored())
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
 	h.answers(status(http.StatusUnprocessableEntity), status(http.StatusRequestEntityTooLarge), status(http.StatusBadRequest))
-	if r := push("--schema", "never", "--batch", "4"); r.code != exitOK || !strings.Contains(r.err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.err, "--skip "+first) {
+	if r := push("--schema", "never", "--batch", "4"); r.code != shell.ExitOK || !strings.Contains(r.err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.err, "--skip "+first) {
 		t.Errorf("a change that is not taken: %+v", r)
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
-	if r := push("--schema", "skip", "--skip", first); r.code != exitOK || !slices.Equal(h.stored(), feedOf(t, environ)[1:]) || !strings.Contains(r.err, "Change "+first+" was skipped") {
+	if r := push("--schema", "skip", "--skip", first); r.code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)[1:]) || !strings.Contains(r.err, "Change "+first+" was skipped") {
 		t.Errorf("a change that is skipped: %+v, %v", r, h.stored())
 	}
 
@@ -301,17 +302,17 @@ func TestPush(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{"no state", []string{"--state", ""}, exitUsage, "--state is missing"},
-		{"http elsewhere", []string{"--to", "http://credential.example.com/"}, exitUsage, "http for this machine or with --allow-http"},
-		{"no host", []string{"--to", "https:///hook"}, exitUsage, "want https://HOST/PATH"},
-		{"a short secret", []string{"--secret-file", short}, exitUsage, "the base64 of 24 to 64 bytes"},
-		{"no secret", []string{"--secret-file", os.DevNull}, exitUsage, "there are 0 secrets"},
-		{"no start", []string{"--from", "-1"}, exitUsage, "beginning, now, the number of a change"},
-		{"a folder", []string{"--to", "file:///tmp/x", "--types", "entry"}, exitUsage, "allowed: https"},
-		{"other types", []string{"--schema", "d", "--types", "entry"}, exitFailure, `the state has --types "entry_removed", not "entry"`},
-		{"another start", []string{"--schema", "c", "--from", first}, exitFailure, `the state exists and started at "now"`},
-		{"another project", []string{"--schema", "d", "--project", "pr_2"}, exitFailure, `the state is of project "pr_1"`},
-		{"another address", []string{"--schema", "a", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, exitFailure, "give --moved"},
+		{"no state", []string{"--state", ""}, shell.ExitUsage, "--state is missing"},
+		{"http elsewhere", []string{"--to", "http://credential.example.com/"}, shell.ExitUsage, "http for this machine or with --allow-http"},
+		{"no host", []string{"--to", "https:///hook"}, shell.ExitUsage, "want https://HOST/PATH"},
+		{"a short secret", []string{"--secret-file", short}, shell.ExitUsage, "the base64 of 24 to 64 bytes"},
+		{"no secret", []string{"--secret-file", os.DevNull}, shell.ExitUsage, "there are 0 secrets"},
+		{"no start", []string{"--from", "-1"}, shell.ExitUsage, "beginning, now, the number of a change"},
+		{"a folder", []string{"--to", "file:///tmp/x", "--types", "entry"}, shell.ExitUsage, "allowed: https"},
+		{"other types", []string{"--schema", "d", "--types", "entry"}, shell.ExitFailure, `the state has --types "entry_removed", not "entry"`},
+		{"another start", []string{"--schema", "c", "--from", first}, shell.ExitFailure, `the state exists and started at "now"`},
+		{"another project", []string{"--schema", "d", "--project", "pr_2"}, shell.ExitFailure, `the state is of project "pr_1"`},
+		{"another address", []string{"--schema", "a", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, shell.ExitFailure, "give --moved"},
 	} {
 		if r := lectern(t, "", environ, append([]string{"sync"}, tt.flags...)...); r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "credential-") {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
@@ -342,7 +343,7 @@ func TestPushMetrics(t *testing.T) {
 		var said bytes.Buffer
 		ended := make(chan int, 1)
 		go func() {
-			ended <- Main(&Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: own},
+			ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: own},
 				[]string{"sync", "--follow", "--to", to, "--state", state})
 		}()
 		value = func(series string) float64 {
@@ -352,7 +353,7 @@ func TestPushMetrics(t *testing.T) {
 		}
 		return value, func() string {
 			cancel()
-			if code := eventually.Receive(t, "the end", ended); code != exitInterrupted {
+			if code := eventually.Receive(t, "the end", ended); code != shell.ExitInterrupted {
 				t.Errorf("exit code %d: %s", code, said.String())
 			}
 			return said.String()
@@ -395,7 +396,7 @@ func TestListen(t *testing.T) {
 	seq := func(i int) string { return fmt.Sprint(int64(read[map[string]any](t, feed[i])["seq"].(float64))) }
 
 	r := lectern(t, "", environ, "listen", "--forward-to", strings.TrimPrefix(h.URL, "http://"), "--replay", seq(1)+".."+seq(2), "--batch", "3")
-	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.code != exitOK || r.out != want || !strings.Contains(r.err, "Sent 2 changes to the receiver") {
+	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.code != shell.ExitOK || r.out != want || !strings.Contains(r.err, "Sent 2 changes to the receiver") {
 		t.Errorf("%+v; want %q", r, want)
 	}
 	if !slices.Equal(h.stored(), feed[1:3]) {
@@ -413,7 +414,7 @@ func TestListen(t *testing.T) {
 	process.end(t, os.Interrupt)
 
 	for _, flags := range [][]string{{}, {"--forward-to", h.URL, "--replay", "2..1"}, {"--forward-to", h.URL, "--replay", "5"}, {"--forward-to", "ftp://127.0.0.1"}} {
-		if r := lectern(t, "", environ, append([]string{"listen"}, flags...)...); r.code != exitUsage {
+		if r := lectern(t, "", environ, append([]string{"listen"}, flags...)...); r.code != shell.ExitUsage {
 			t.Errorf("%v: %+v", flags, r)
 		}
 	}

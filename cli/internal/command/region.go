@@ -3,15 +3,16 @@ package command
 import (
 	"fmt"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type regionCommand struct {
-	URL            string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
-	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
-	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"A key for trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	At             moment `help:"The time of the offset: RFC 3339, or a date. Default: now." placeholder:"TIME"`
-	outputFlags
+	URL            string       `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	Project        string       `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
+	InternalAPIKey string       `env:"LECTERN_INTERNAL_API_KEY" help:"A key for trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	At             shell.Moment `help:"The time of the offset: RFC 3339, or a date. Default: now." placeholder:"TIME"`
+	shell.OutputFlags
 	ProjectID string `arg:"" optional:"" name:"project" help:"The project's id."`
 }
 
@@ -27,29 +28,29 @@ Examples:
 }
 
 // Run asks.
-func (r *regionCommand) Run(s *Session) error {
+func (r *regionCommand) Run(s *shell.Session) error {
 	project := r.ProjectID
 	if project == "" {
 		project = r.Project
 	}
 	switch {
 	case project == "":
-		return usagef("no project: give its id, or set LECTERN_PROJECT_ID")
+		return shell.Usagef("no project: give its id, or set LECTERN_PROJECT_ID")
 	case r.InternalAPIKey == "":
-		return usagef("no internal key: set LECTERN_INTERNAL_API_KEY, or give --env-file")
+		return shell.Usagef("no internal key: set LECTERN_INTERNAL_API_KEY, or give --env-file")
 	}
-	retry := interactive()
-	retry.Notify = notifier(s.Err)
+	retry := shell.Interactive()
+	retry.Notify = shell.Notifier(s.Err)
 	asker, err := client.New(r.URL, client.WithAPIKey(r.InternalAPIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
-		return usageError{fmt.Errorf("--url: %w", err)}
+		return shell.Usage(fmt.Errorf("--url: %w", err))
 	}
 	body, source, err := asker.RegionJSON(s.Context, project, r.At.Time)
 	switch {
 	case client.Code(err) == client.CodeUnauthorized:
-		return advisedError{err, "check LECTERN_INTERNAL_API_KEY: the key of a project is not good for this"}
+		return shell.Advise(err, "check LECTERN_INTERNAL_API_KEY: the key of a project is not good for this")
 	case err == nil && source == client.DefaultRegion:
 		s.Note("%s is unknown or has no region, so this is the default.", project)
 	}
-	return r.printOne(s, body, err)
+	return r.PrintOne(s, body, err)
 }

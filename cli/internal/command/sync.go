@@ -16,11 +16,12 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
 type syncCommand struct {
-	apiFlags
+	shell.APIFlags
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema of the copy or of --state, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
@@ -65,9 +66,6 @@ const tooManyKeys = "Some keys of entry_data have no column, because there are %
 // lockWait is how long a sync waits for another one that holds the lock. A killed one holds it until Postgres notices.
 const lockWait = 5 * time.Second
 
-// noteEvery is the time between two lines about the progress without a terminal.
-const noteEvery = time.Minute
-
 // memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
 // Parquet.
 const memoryLimit = 72 << 20
@@ -76,13 +74,13 @@ const memoryLimit = 72 << 20
 const collectAt = 400
 
 // Run copies.
-func (f *syncCommand) Run(s *Session) error {
+func (f *syncCommand) Run(s *shell.Session) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	}
 	if f.Verify && f.Follow || f.Repair && !f.Verify {
-		return usagef("allowed are --follow, --verify, and --verify --repair")
+		return shell.Usagef("allowed are --follow, --verify, and --verify --repair")
 	}
 	var report *syncReport
 	mask, err := f.mask(s.Environ)
@@ -100,9 +98,9 @@ func (f *syncCommand) Run(s *Session) error {
 		return err
 	}
 	defer metrics.close()
-	retry := patient(f.Retries + 1)
+	retry := shell.Patient(f.Retries + 1)
 	retry.Notify = metrics.apiFailed
-	reader, err := f.client(retry, report.notes)
+	reader, err := f.Client(retry, report.notes)
 	if err != nil {
 		return err
 	}
@@ -114,8 +112,11 @@ func (f *syncCommand) Run(s *Session) error {
 	o := replicate.Options{
 		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
-		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
-		Note:     report.note,
+		Notify: func(err error, wait time.Duration) {
+			shell.Notifier(report.notes)(err, wait)
+			metrics.destinationFailed()
+		},
+		Note: report.note,
 	}
 	if f.Verify {
 		return f.verify(s, o, to)
@@ -131,7 +132,7 @@ func (f *syncCommand) Run(s *Session) error {
 	if errors.Is(err, push.ErrStopped) && f.Follow && f.MetricsAddress != "" {
 		// A restart would change nothing, so the process stays, for its metrics.
 		metrics.refused()
-		fmt.Fprintf(s.Err, "lectern: %s\n", oneLine(err))
+		fmt.Fprintf(s.Err, "lectern: %s\n", shell.OneLine(err))
 		<-s.Context.Done()
 		return context.Cause(s.Context)
 	}
@@ -180,11 +181,11 @@ func (f *syncCommand) choice() (columns.Choice, error) {
 func readColumns(path, allowed string) (columns.Choice, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return columns.Choice{}, usagef("--columns takes %s: %w", allowed, err)
+		return columns.Choice{}, shell.Usagef("--columns takes %s: %w", allowed, err)
 	}
 	list, err := columns.Parse(data)
 	if err != nil {
-		return columns.Choice{}, usagef("--columns %s: %w", path, err)
+		return columns.Choice{}, shell.Usagef("--columns %s: %w", path, err)
 	}
 	return columns.Choice{Listed: list}, nil
 }
@@ -198,10 +199,10 @@ func (f *syncCommand) destination(environ map[string]string, mask *replicate.Mas
 	// The text may hold a password, so errors do not show it.
 	u, err := url.Parse(f.To)
 	if err != nil {
-		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
+		return nil, shell.Usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
 	}
 	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (len(f.Types) > 0 || f.From != "" || f.State != "" || f.Resume || len(f.Skip) > 0) {
-		return nil, usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
+		return nil, shell.Usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
 	} else if receives {
 		return f.receiver(environ, mask, note)
 	}
@@ -210,31 +211,31 @@ func (f *syncCommand) destination(environ map[string]string, mask *replicate.Mas
 			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete, LockWait: lockWait, Note: note,
 		})
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--to: %w", err)}
+			return nil, shell.Usage(fmt.Errorf("--to: %w", err))
 		}
 		return d, nil
 	}
 	if f.SoftDelete {
-		return nil, usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
+		return nil, shell.Usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
 	}
 	o := files.Options{Source: f.source(), Moved: f.Moved, Repair: f.Repair, Columns: choice, Mask: mask, Note: note}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {
-			return nil, usagef("--to was given with the scheme file; allowed: file:///FOLDER, with three slashes")
+			return nil, shell.Usagef("--to was given with the scheme file; allowed: file:///FOLDER, with three slashes")
 		}
 		return files.Folder(u.Path, o), nil
 	case "s3":
 		if u.Host == "" || u.User != nil {
-			return nil, usagef("--to was given with the scheme s3; allowed: s3://BUCKET/PREFIX")
+			return nil, shell.Usagef("--to was given with the scheme s3; allowed: s3://BUCKET/PREFIX")
 		}
 		d, err := files.Bucket(u.Host, u.Path, environ, o)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, shell.Usage(err)
 		}
 		return d, nil
 	}
-	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
+	return nil, shell.Usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
 }
 
 // syncReport shows the progress: a bar on a terminal, else a line a minute.
@@ -247,7 +248,7 @@ type syncReport struct {
 	next    time.Time // of the next line; zero: there are none
 }
 
-func newSyncReport(s *Session, quiet, endless bool) *syncReport {
+func newSyncReport(s *shell.Session, quiet, endless bool) *syncReport {
 	r := &syncReport{notes: s.Err, quiet: quiet, endless: endless, now: s.Now}
 	switch {
 	case quiet:
@@ -259,7 +260,7 @@ func newSyncReport(s *Session, quiet, endless bool) *syncReport {
 		r.bar = progress.Count(s.Err, total)
 		r.notes = r.bar
 	default:
-		r.next = s.Now().Add(noteEvery)
+		r.next = s.Now().Add(shell.NoteEvery)
 	}
 	return r
 }
@@ -285,7 +286,7 @@ func (r *syncReport) show(p replicate.Progress) {
 		r.bar.Set(p.Percent(), "%s", text)
 	case !r.next.IsZero() && !now.Before(r.next):
 		fmt.Fprintf(r.notes, "%s copied %s\n", now.UTC().Format(time.RFC3339), text)
-		r.next = now.Add(noteEvery)
+		r.next = now.Add(shell.NoteEvery)
 	}
 }
 

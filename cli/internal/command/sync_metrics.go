@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -41,7 +42,7 @@ type syncMetrics struct {
 }
 
 // serve returns the metrics of a sync, and serves them if an address is set. The caller closes them.
-func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
+func (f metricsFlag) serve(s *shell.Session, notes io.Writer) (*syncMetrics, error) {
 	m := &syncMetrics{now: s.Now, current: s.Now(), began: s.Now()}
 	if f.MetricsAddress == "" {
 		return m, nil
@@ -69,7 +70,7 @@ func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintf(notes, "lectern: the metrics are no longer served: %s\n", oneLine(err))
+			fmt.Fprintf(notes, "lectern: the metrics are no longer served: %s\n", shell.OneLine(err))
 		}
 	}()
 	m.stop = append(m.stop, func() { _ = server.Close(); <-ended })

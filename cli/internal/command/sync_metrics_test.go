@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -97,7 +98,7 @@ func TestSyncMetrics(t *testing.T) {
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(&Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: map[string]string{
+		ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: map[string]string{
 			"LECTERN_URL": front.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": warehouse, "LECTERN_METRICS_ADDRESS": address,
 		}}, []string{"sync", "--follow", "--retries", "1000"})
 	}()
@@ -148,7 +149,7 @@ func TestSyncMetrics(t *testing.T) {
 	})
 
 	cancel()
-	if code := <-ended; code != exitInterrupted || !strings.HasSuffix(said.String(), "lectern: interrupted\n") {
+	if code := <-ended; code != shell.ExitInterrupted || !strings.HasSuffix(said.String(), "lectern: interrupted\n") {
 		t.Errorf("exit code %d, %s", code, said.String())
 	}
 	if status, _ := scrape(t, "http://"+address+"/healthz"); status != 0 {
@@ -173,7 +174,7 @@ func TestMetricsAddress(t *testing.T) {
 		code          int
 		says          string
 	}{
-		{"taken", taken.Addr().String(), exitFailure, "address already in use"},
+		{"taken", taken.Addr().String(), shell.ExitFailure, "address already in use"},
 	} {
 		r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "k"}, "sync", "--to", "file://"+t.TempDir(), "--metrics-address", tt.address)
 		if r.code != tt.code || !strings.Contains(r.err, "--metrics-address") || !strings.Contains(r.err, tt.says) {

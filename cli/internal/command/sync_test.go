@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -41,7 +42,7 @@ func TestSync(t *testing.T) {
 	environ := map[string]string{"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": pgtest.Database(t, empty).OwnerURL}
 
 	r := lectern(t, "", environ, "sync", "--schema", "shop")
-	if r.code != exitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 change (") || !strings.Contains(r.err, "The schema shop of database") ||
+	if r.code != shell.ExitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 change (") || !strings.Contains(r.err, "The schema shop of database") ||
 		!strings.Contains(r.err, "1 entry has data that jsonb cannot hold") {
 		t.Errorf("%+v", r)
 	}
@@ -55,7 +56,7 @@ func TestSync(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	folder := filepath.Join(t.TempDir(), "shop")
-	if r := lectern(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.code != exitOK || r.err != "" {
+	if r := lectern(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.code != shell.ExitOK || r.err != "" {
 		t.Errorf("%+v", r)
 	}
 	var manifest struct{ Entries []any }
@@ -67,7 +68,7 @@ func TestSync(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`[{"key":"a","name":"first"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := lectern(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.code != exitOK {
+	if r := lectern(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.code != shell.ExitOK {
 		t.Errorf("%+v", r)
 	}
 	if err := conn.QueryRow(t.Context(), `SELECT name FROM listed.lectern_columns`).Scan(&text); err != nil || text != "first" {
@@ -77,20 +78,20 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitOK || r.out != "" || !strings.Contains(r.err, "equals its source") {
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != shell.ExitOK || r.out != "" || !strings.Contains(r.err, "equals its source") {
 		t.Errorf("%+v", r)
 	}
 	if _, err := conn.Exec(t.Context(), `DELETE FROM shop.entries`); err != nil {
 		t.Fatal(err)
 	}
 	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != shell.ExitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
 		t.Errorf("%+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	address, ended := freeAddress(t), make(chan int)
 	go func() {
-		ended <- Main(&Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Environ: environ}, []string{"sync", "--schema", "shop", "--follow", "--metrics-address", address})
+		ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Environ: environ}, []string{"sync", "--schema", "shop", "--follow", "--metrics-address", address})
 	}()
 	eventually.True(t, "the metric of the difference", func() bool {
 		_, text := scrape(t, "http://"+address+"/metrics")
@@ -99,7 +100,7 @@ func TestSync(t *testing.T) {
 	})
 	cancel()
 	<-ended
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.code != exitOK || r.out != missing || !strings.Contains(r.err, "It is mended.") {
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.code != shell.ExitOK || r.out != missing || !strings.Contains(r.err, "It is mended.") {
 		t.Errorf("%+v", r)
 	}
 
@@ -109,19 +110,19 @@ func TestSync(t *testing.T) {
 		code int
 		says string
 	}{
-		{"a repair of nothing", []string{"--repair"}, exitUsage, "allowed are"},
-		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, exitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
-		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, exitUsage, "--to"},
-		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},
-		{"no bucket", []string{"--to", "s3:///prefix"}, exitUsage, "s3://BUCKET/PREFIX"},
-		{"no file of columns", []string{"--columns", "all"}, exitUsage, "--columns takes auto, none or a file: open all: no such file"},
-		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
-		{"other columns", []string{"--schema", "listed"}, exitFailure, "give --columns as before"},
-		{"both ends", []string{"--verify", "--follow"}, exitUsage, "allowed are --follow, --verify"},
-		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},
-		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, exitFailure, "check the key"},
-		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, exitFailure, `a copy of project "pr_1", not of "pr_2"`},
-		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, exitFailure,
+		{"a repair of nothing", []string{"--repair"}, shell.ExitUsage, "allowed are"},
+		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, shell.ExitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
+		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, shell.ExitUsage, "--to"},
+		{"a relative folder", []string{"--to", "file://data"}, shell.ExitUsage, "three slashes"},
+		{"no bucket", []string{"--to", "s3:///prefix"}, shell.ExitUsage, "s3://BUCKET/PREFIX"},
+		{"no file of columns", []string{"--columns", "all"}, shell.ExitUsage, "--columns takes auto, none or a file: open all: no such file"},
+		{"a wrong file of columns", []string{"--columns", list}, shell.ExitUsage, `the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
+		{"other columns", []string{"--schema", "listed"}, shell.ExitFailure, "give --columns as before"},
+		{"both ends", []string{"--verify", "--follow"}, shell.ExitUsage, "allowed are --follow, --verify"},
+		{"page size", []string{"--page-size", "0"}, shell.ExitUsage, "1 or more"},
+		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, shell.ExitFailure, "check the key"},
+		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, shell.ExitFailure, `a copy of project "pr_1", not of "pr_2"`},
+		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, shell.ExitFailure,
 			"database=d`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there"},
 	} {
 		r := lectern(t, "", environ, append([]string{"sync"}, tt.args...)...)
@@ -136,7 +137,7 @@ func TestSyncReportsOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	report := newSyncReport(&Session{Err: &out, Now: func() time.Time { return now }}, false, false)
+	report := newSyncReport(&shell.Session{Err: &out, Now: func() time.Time { return now }}, false, false)
 	for range 150 {
 		report.show(replicate.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
 		now = now.Add(time.Second)

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 // mostDifferences bounds the differences that are printed. More are only counted.
 const mostDifferences = 1000
 
 // verify compares the copy with its source, and prints what differs.
-func (f *syncCommand) verify(s *Session, o replicate.Options, to destination) error {
+func (f *syncCommand) verify(s *shell.Session, o replicate.Options, to destination) error {
 	printed, out := 0, json.NewEncoder(s.Out)
 	found, err := replicate.Verify(s.Context, replicate.Verification{
 		Options: o, Folder: os.TempDir(), Repair: f.Repair,

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/local"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 type upCommand struct {
@@ -39,7 +40,7 @@ Examples:
 }
 
 // Run runs until it is stopped.
-func (u *upCommand) Run(s *Session) error {
+func (u *upCommand) Run(s *shell.Session) error {
 	o := local.Options{
 		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
 		Environ: s.Environ,
@@ -56,7 +57,7 @@ func (u *upCommand) Run(s *Session) error {
 }
 
 // announce prints how to use the run.
-func (u *upCommand) announce(s *Session, d local.Demo) {
+func (u *upCommand) announce(s *shell.Session, d local.Demo) {
 	project := d.URL + "/projects/" + d.ProjectID
 	get := func(rest string) string {
 		return fmt.Sprintf("  curl -H 'X-Api-Key: %s' '%s%s'", d.APIKey, project, rest)

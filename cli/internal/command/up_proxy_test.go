@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
 )
 
@@ -124,7 +125,7 @@ func testProxyFromAll(t *testing.T, environ map[string]string, folder string) {
 	t.Run("explained", func(t *testing.T) {
 		r := lectern(t, "", environ, "proxy", "check", "-o", "table", "--manifests", filepath.Join(folder, "proxy"), "--with-key",
 			"--header", "Authorization: Bearer {{ cred_demo }}", target)
-		if r.code != exitOK || !strings.HasPrefix(r.out, "allowed by endpoint demo\n") || r.err != "" {
+		if r.code != shell.ExitOK || !strings.HasPrefix(r.out, "allowed by endpoint demo\n") || r.err != "" {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/local"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -36,7 +37,7 @@ func up(t *testing.T, folder string, args ...string) (process *running, environ 
 		if err != nil {
 			return false
 		}
-		if environ, err = parseEnv(content); err != nil {
+		if environ, err = shell.ParseEnv(content); err != nil {
 			t.Fatal(err)
 		}
 		return true
@@ -138,7 +139,7 @@ func TestUp(t *testing.T) {
 	})
 	t.Run("a second one on the folder", func(t *testing.T) {
 		r := lectern(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
-		if r.code != exitFailure || !strings.Contains(r.err, "already (process "+strconv.Itoa(process.Pid)+")") {
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, "already (process "+strconv.Itoa(process.Pid)+")") {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -147,7 +148,7 @@ func TestUp(t *testing.T) {
 		for _, flag := range []string{"--listen", "--listen-internal"} {
 			args := []string{"up", "--folder", filepath.Join(t.TempDir(), "other"), "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0", flag, taken}
 			r := lectern(t, "", nil, args...)
-			if r.code != exitFailure || !strings.Contains(r.err, taken+" is taken") || !strings.Contains(r.err, flag+" or LECTERN_LISTEN") {
+			if r.code != shell.ExitFailure || !strings.Contains(r.err, taken+" is taken") || !strings.Contains(r.err, flag+" or LECTERN_LISTEN") {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -185,7 +186,7 @@ func TestUp(t *testing.T) {
 	t.Run("a folder of an earlier build", func(t *testing.T) {
 		makeEarlier(t, folder)
 		r := lectern(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
-		if r.code != exitFailure || !strings.Contains(r.err, folder+" is of an earlier build: remove it by rm -rf '"+folder+"'\n") {
+		if r.code != shell.ExitFailure || !strings.Contains(r.err, folder+" is of an earlier build: remove it by rm -rf '"+folder+"'\n") {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
@@ -43,7 +44,7 @@ func TestWrongInputs(t *testing.T) {
 			words[i] = strings.ReplaceAll(word, "''", "")
 		}
 		r := lectern(t, "a,b\n1,2\n", environ, words[1:]...)
-		if r.code != exitUsage || r.out != "" || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") || parser.MatchString(r.err) {
+		if r.code != shell.ExitUsage || r.out != "" || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") || parser.MatchString(r.err) {
 			t.Errorf("%s: %+v", input, r)
 		}
 		fmt.Fprintf(&got, "$ %s\n%s\n", input, r.err)
@@ -65,7 +66,7 @@ func TestHelpWithoutCommand(t *testing.T) {
 		{[]string{"--version"}, "lectern "},
 		{[]string{"version"}, "lectern "},
 	} {
-		if r := lectern(t, "", nil, tt.args...); r.code != exitOK || r.err != "" || !strings.HasPrefix(r.out, tt.want) {
+		if r := lectern(t, "", nil, tt.args...); r.code != shell.ExitOK || r.err != "" || !strings.HasPrefix(r.out, tt.want) {
 			t.Errorf("%q: %+v; want %q", tt.args, r, tt.want)
 		}
 	}
@@ -81,7 +82,7 @@ func TestDurations(t *testing.T) {
 	defer keys.Close()
 	for text, want := range map[string]string{"3d": "3d", "12h": "12h", "1w": "1w", "1h30m": "1h30m", "1d12h": "1d12h", "0": "0s", "1.5h": "1h30m"} {
 		environ := map[string]string{"LECTERN_INTERNAL_URL": keys.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
-		if r := lectern(t, "", environ, "keys", "rotate", "old", "--overlap", text); r.code != exitOK || !strings.Contains(r.err, "ends in "+want+".") {
+		if r := lectern(t, "", environ, "keys", "rotate", "old", "--overlap", text); r.code != shell.ExitOK || !strings.Contains(r.err, "ends in "+want+".") {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}

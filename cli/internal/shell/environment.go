@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bufio"
@@ -46,18 +46,18 @@ func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 func readEnvFile(path string) (map[string]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usagef("--env-file: %w; lectern up writes .lectern/demo.env when it is ready", err)
+		return nil, Usagef("--env-file: %w; lectern up writes .lectern/demo.env when it is ready", err)
 	}
-	variables, err := parseEnv(content)
+	variables, err := ParseEnv(content)
 	if err != nil {
-		return nil, usagef("--env-file %s: %w", path, err)
+		return nil, Usagef("--env-file %s: %w", path, err)
 	}
 	return variables, nil
 }
 
-// parseEnv reads lines NAME=value as sh does. It supports single quotes, double quotes without expansion, comments and a
+// ParseEnv reads lines NAME=value as sh does. It supports single quotes, double quotes without expansion, comments and a
 // leading export.
-func parseEnv(content []byte) (map[string]string, error) {
+func ParseEnv(content []byte) (map[string]string, error) {
 	variables := map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	for n := 1; lines.Scan(); n++ {

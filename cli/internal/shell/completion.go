@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"fmt"
@@ -18,24 +18,9 @@ const completeWord = "__complete"
 // filesLine tells the shell's script to offer files as well.
 const filesLine = ":files"
 
-type completionCommand struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
-}
-
-// Help shows how to load the script.
-func (completionCommand) Help() string {
-	return `Examples:
-
-	source <(lectern completion bash)       # for this shell; put it into ~/.bashrc for all
-	lectern completion zsh > "${fpath[1]}/_lectern"
-	lectern completion fish > ~/.config/fish/completions/lectern.fish`
-}
-
-// Run prints the script.
-func (c *completionCommand) Run(s *Session) error {
-	script := map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell]
-	_, err := fmt.Fprint(s.Out, script)
-	return err
+// CompletionScript returns the script that a shell loads: bash, zsh or fish.
+func CompletionScript(shell string) string {
+	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
 }
 
 const bashScript = `# bash completion of lectern
@@ -85,12 +70,7 @@ complete -c lectern -F -n '__lectern_complete | string match -q :files'
 
 // complete prints the candidates for the last of words: one a line, with its help after a tab. A flag's value may be a
 // word of its own or follow "=", which bash passes as a word of its own.
-func complete(s *Session, words []string) int {
-	var c commands
-	parser, err := newParser(s, &c)
-	if err != nil {
-		return exitFailure
-	}
+func complete(s *Session, parser *kong.Kong, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -130,7 +110,6 @@ func complete(s *Session, words []string) int {
 			offerValues(s, node.Positional[min(arguments, n-1)], offer)
 		}
 	}
-	return exitOK
 }
 
 // offerValues prints the values of a flag or argument: its choices, or files if it is a path.
@@ -145,7 +124,7 @@ func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 			}
 		}
 	case v.Tag.Type == "context":
-		all, _ := s.contexts() // a damaged file offers nothing
+		all, _ := s.Contexts() // a damaged file offers nothing
 		for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
 			offer(name, all.Contexts[name].URL)
 		}

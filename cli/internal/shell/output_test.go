@@ -1,9 +1,7 @@
-package command
+package shell
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,7 +40,7 @@ func TestOutput(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs strings.Builder
 			s := &Session{Context: context.Background(), Out: &out, Err: &errs, Width: tt.width}
-			if err := (outputFlags{Output: tt.flag}).print(s, []byte(tt.in)); err != nil || errs.Len() > 0 {
+			if err := (OutputFlags{Output: tt.flag}).Print(s, []byte(tt.in)); err != nil || errs.Len() > 0 {
 				t.Fatal(err, errs.String())
 			}
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
@@ -53,28 +51,3 @@ func TestOutput(t *testing.T) {
 }
 
 const long = "0123456789012345678901234567890123456789012345678901234567890123456789"
-
-// A binary format never reaches a terminal.
-func TestNoParquetOnTerminal(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, 3)
-	export := func(width int, args ...string) result {
-		var out, errs strings.Builder
-		code := Main(&Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: a.environ(), Width: width},
-			append([]string{"export", "entries", "-o", "parquet", "--quiet"}, args...))
-		return result{code, out.String(), errs.String()}
-	}
-	if r := export(80); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, "parquet was asked for on a terminal; allowed: ndjson, csv") {
-		t.Errorf("%+v", r)
-	}
-	if r := export(0); r.code != exitOK || !strings.HasPrefix(r.out, "PAR1") {
-		t.Errorf("%+v", r)
-	}
-	file := filepath.Join(t.TempDir(), "entries")
-	if r := export(80, "--out", file); r.code != exitOK {
-		t.Errorf("%+v", r)
-	}
-	if b, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(b), "PAR1") {
-		t.Error(err)
-	}
-}

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"fmt"
@@ -75,7 +75,7 @@ func mappers() []kong.Option {
 		kong.KindMapper(reflect.Slice, kong.MapperFunc(readList)),
 		kong.KindMapper(reflect.Map, mapper(readPairs)),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(readDuration)),
-		kong.TypeMapper(reflect.TypeFor[moment](), mapper(readMoment)),
+		kong.TypeMapper(reflect.TypeFor[Moment](), mapper(readMoment)),
 	}
 }
 
@@ -225,20 +225,20 @@ func readDuration(text string, v *kong.Value, target reflect.Value) string {
 	return "a duration such as 30s, 12h, 3d or 1w"
 }
 
-// moment is a time on the command line, in a form that the API takes, too: see [wire.ParseTime].
-type moment struct{ time.Time }
+// Moment is a time on the command line, in a form that the API takes, too: see [wire.ParseTime].
+type Moment struct{ time.Time }
 
 func readMoment(text string, _ *kong.Value, target reflect.Value) string {
 	micros, err := wire.ParseTime(text)
 	if err != nil {
 		return "a time such as 2026-09-01T12:00:00Z, or a date"
 	}
-	target.Set(reflect.ValueOf(moment{wire.Time(micros)}))
+	target.Set(reflect.ValueOf(Moment{wire.Time(micros)}))
 	return ""
 }
 
 // String returns the moment in the form of the API, or "" for none.
-func (m moment) String() string {
+func (m Moment) String() string {
 	if m.IsZero() {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// outputFlags say how a command prints records.
-type outputFlags struct {
+// OutputFlags say how a command prints records.
+type OutputFlags struct {
 	Output string `short:"o" enum:"table,json,ndjson," default:"" help:"How to print: table, json (indented) or ndjson (a line for each record). Default: ${output_default=table on a terminal, else ndjson}." placeholder:"FORMAT"`
 }
 
-// format returns the format for standard output.
-func (f outputFlags) format(s *Session) string {
+// Format returns the format for standard output.
+func (f OutputFlags) Format(s *Session) string {
 	switch {
 	case f.Output != "":
 		return f.Output
@@ -29,11 +29,11 @@ func (f outputFlags) format(s *Session) string {
 	return "ndjson"
 }
 
-// print prints body, which is a record or a list of records in JSON. Texts and numbers stay as they are in json and ndjson.
-func (f outputFlags) print(s *Session, body []byte) error {
+// Print prints body, which is a record or a list of records in JSON. Texts and numbers stay as they are in json and ndjson.
+func (f OutputFlags) Print(s *Session, body []byte) error {
 	var out bytes.Buffer
 	var err error
-	switch f.format(s) {
+	switch f.Format(s) {
 	case "json":
 		err = json.Indent(&out, bytes.TrimSpace(body), "", "  ")
 		out.WriteByte('\n')
@@ -53,28 +53,28 @@ func (f outputFlags) print(s *Session, body []byte) error {
 	return err
 }
 
-// printOne prints a record, or returns the error of reading it.
-func (f outputFlags) printOne(s *Session, body []byte, err error) error {
+// PrintOne prints a record, or returns the error of reading it.
+func (f OutputFlags) PrintOne(s *Session, body []byte, err error) error {
 	if err != nil {
 		return err
 	}
-	return f.print(s, body)
+	return f.Print(s, body)
 }
 
-// printValue prints what v is in JSON.
-func (f outputFlags) printValue(s *Session, v any) error {
+// PrintValue prints what v is in JSON.
+func (f OutputFlags) PrintValue(s *Session, v any) error {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	return f.print(s, body.Bytes())
+	return f.Print(s, body.Bytes())
 }
 
 // writeLines writes each record of body in a line.
 func writeLines(out *bytes.Buffer, body []byte) error {
-	for _, record := range records(body) {
+	for _, record := range Records(body) {
 		if err := json.Compact(out, []byte(record.Raw)); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func writeLines(out *bytes.Buffer, body []byte) error {
 	return nil
 }
 
-// records returns the records of a list, or the only one.
-func records(body []byte) []gjson.Result {
+// Records returns the records of a list, or the only one.
+func Records(body []byte) []gjson.Result {
 	if parsed := gjson.ParseBytes(body); !parsed.IsArray() {
 		return []gjson.Result{parsed}
 	}
@@ -101,7 +101,7 @@ func writeTable(out *bytes.Buffer, body []byte, width int) error {
 		return fmt.Errorf("%.100q", body)
 	}
 	var rows [][]string
-	all := records(body)
+	all := Records(body)
 	cut := 0
 	if !gjson.ParseBytes(body).IsArray() {
 		all[0].ForEach(func(name, value gjson.Result) bool {
@@ -129,7 +129,7 @@ func writeTable(out *bytes.Buffer, body []byte, width int) error {
 			cut = widestCell
 		}
 	}
-	return tabulate(out, rows, cut, width)
+	return Tabulate(out, rows, cut, width)
 }
 
 func upper(names []string) func(func(string) bool) {
@@ -142,9 +142,9 @@ func upper(names []string) func(func(string) bool) {
 	}
 }
 
-// tabulate writes rows in columns. It cuts cells and lines to so many cells of a terminal; 0 is any number. East Asian wide
+// Tabulate writes rows in columns. It cuts cells and lines to so many cells of a terminal; 0 is any number. East Asian wide
 // characters take two cells, and combining marks take none.
-func tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
+func Tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
 	const gap = "  "
 	var widths []int // of the columns
 	for _, row := range rows {

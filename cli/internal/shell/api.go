@@ -1,0 +1,128 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// APIFlags select the API and a project of it.
+type APIFlags struct {
+	ServerFlags
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+}
+
+// ServerFlags select the API and a key.
+type ServerFlags struct {
+	URL        string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	APIKey     string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	APIKeyFile string `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
+}
+
+// Client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
+func (f ServerFlags) Client(retry client.Retry, notes io.Writer) (*client.Client, error) {
+	if f.APIKey == "" && f.APIKeyFile == "" {
+		return nil, Usagef("no API key: run lectern login, set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
+	}
+	return f.KeylessClient(retry, notes)
+}
+
+// KeylessClient returns a client for operations that may need no key. It sends the key if there is one.
+func (f ServerFlags) KeylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
+	say, also := Notifier(notes), retry.Notify
+	retry.Notify = func(err error, wait time.Duration) {
+		say(err, wait)
+		if also != nil {
+			also(err, wait)
+		}
+	}
+	if _, err := f.Key(); err != nil { // the client would retry
+		return nil, err
+	}
+	key := client.WithAPIKey(f.APIKey)
+	if f.APIKeyFile != "" {
+		key = client.WithAPIKeyFile(f.APIKeyFile)
+	}
+	// Answers come in zstd, which takes less processor time than gzip on both sides.
+	zstd := client.WithTransport(func(t http.RoundTripper) http.RoundTripper { return gzhttp.Transport(neverEmpty{t}) })
+	c, err := client.New(f.URL, key, zstd, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--url: %w", err)}
+	}
+	return c, nil
+}
+
+// AfterApply refuses two keys from one source. See [alternatives] for two sources.
+func (f ServerFlags) AfterApply() error {
+	if f.APIKey != "" && f.APIKeyFile != "" {
+		return Usagef("both a key and a file with a key were given; allowed: one of --api-key or LECTERN_API_KEY, and --api-key-file or LECTERN_API_KEY_FILE")
+	}
+	return nil
+}
+
+// Key returns the key, or "" if there is none.
+func (f ServerFlags) Key() (string, error) {
+	if f.APIKeyFile == "" {
+		return f.APIKey, nil
+	}
+	content, err := os.ReadFile(f.APIKeyFile)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--api-key-file: %w", err)}
+	}
+	key := strings.TrimSpace(string(content))
+	if key == "" {
+		return "", Usagef("--api-key-file: the file %s is empty", f.APIKeyFile)
+	}
+	return key, nil
+}
+
+// Notifier returns a function that writes about each failed attempt, and the wait after it, to notes.
+func Notifier(notes io.Writer) func(error, time.Duration) {
+	return func(err error, wait time.Duration) {
+		fmt.Fprintf(notes, "lectern: %s; trying again in %v\n", OneLine(err), wait.Round(100*time.Millisecond))
+	}
+}
+
+// Interactive bounds the retries of a command that a user waits for.
+func Interactive() client.Retry {
+	return client.Retry{Attempts: 4, Longest: 10 * time.Second}
+}
+
+// Patient bounds the retries of a long command.
+func Patient(attempts int) client.Retry {
+	return client.Retry{Attempts: attempts}
+}
+
+// neverEmpty makes an error of a compressed body that ends before its first byte. The decoder would take it for an empty
+// one, as it maps io.ErrUnexpectedEOF to io.EOF there.
+type neverEmpty struct{ http.RoundTripper }
+
+func (t neverEmpty) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && resp.Header.Get("Content-Encoding") != "" {
+		resp.Body = &compressed{ReadCloser: resp.Body}
+	}
+	return resp, err
+}
+
+type compressed struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *compressed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.begun = b.begun || n > 0
+	if !b.begun && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		err = errors.New("the compressed body ended before its first byte")
+	}
+	return n, err
+}

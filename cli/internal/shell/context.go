@@ -1,0 +1,180 @@
+package shell
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/tidwall/gjson"
+
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// StoredContext is a deployment, a project and a key of the project.
+type StoredContext struct {
+	URL       string `json:"url"`
+	ProjectID string `json:"project_id"`
+	APIKey    string `json:"api_key"`
+}
+
+// variables returns the settings of the context.
+func (c StoredContext) variables() map[string]string {
+	return map[string]string{"LECTERN_URL": c.URL, "LECTERN_PROJECT_ID": c.ProjectID, "LECTERN_API_KEY": c.APIKey}
+}
+
+// Contexts is the file of all contexts. It holds keys, so only its owner may read it.
+type Contexts struct {
+	Current  string                   `json:"current"`
+	Contexts map[string]StoredContext `json:"contexts"`
+}
+
+// ContextFile returns the path of the file of the contexts.
+func (s *Session) ContextFile() string { return filepath.Join(s.ConfigFolder, "contexts.json") }
+
+// Contexts reads the file of the contexts. A missing file has none.
+func (s *Session) Contexts() (Contexts, error) {
+	all := Contexts{Contexts: map[string]StoredContext{}}
+	if s.ConfigFolder == "" {
+		return all, nil
+	}
+	content, err := os.ReadFile(s.ContextFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return Contexts{}, err
+	}
+	if err := json.Unmarshal(content, &all); err != nil {
+		return Contexts{}, Usagef("%s is damaged (%w); remove it, and log in again", s.ContextFile(), err)
+	}
+	if all.Contexts == nil {
+		all.Contexts = map[string]StoredContext{}
+	}
+	return all, nil
+}
+
+// SaveContexts writes the file of the contexts.
+func (s *Session) SaveContexts(all Contexts) error {
+	if s.ConfigFolder == "" {
+		return errors.New("there is no folder for settings: set HOME")
+	}
+	if err := os.MkdirAll(s.ConfigFolder, 0o700); err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(s.ContextFile(), append(content, '\n'), 0o600)
+}
+
+// Find returns the context of a name that was given as origin.
+func (all Contexts) Find(origin, name string) (StoredContext, error) {
+	if c, ok := all.Contexts[name]; ok {
+		return c, nil
+	}
+	known := "lectern login makes one"
+	if names := slices.Sorted(maps.Keys(all.Contexts)); len(names) > 0 {
+		known = "allowed: " + strings.Join(names, ", ")
+	}
+	return StoredContext{}, Usagef("%s was given as %q; %s", origin, name, known)
+}
+
+// at reports whether address equals the address of the context. An empty address does.
+func (c StoredContext) at(address string) bool {
+	return address == "" || strings.TrimRight(address, "/") == strings.TrimRight(c.URL, "/")
+}
+
+// Flags are the flags of every command. They decide from which variables the other flags come, so [Flags.BeforeResolve]
+// reads them by their names, before the parser sets them.
+type Flags struct {
+	EnvFile string `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
+	Context string `type:"context" env:"LECTERN_CONTEXT" help:"Use this context of lectern login, instead of the current one." placeholder:"NAME"`
+	Quiet   bool   `short:"q" help:"Print only errors on standard error, and no progress bars."`
+}
+
+// BeforeResolve collects the variables that flags may come from. Flags win over those of the environment, these over those
+// of --env-file, and all over those of a context.
+func (Flags) BeforeResolve(ctx *kong.Context, s *Session) error {
+	flags, given := map[string]string{}, map[string]string{}
+	for _, path := range ctx.Path {
+		if path.Flag == nil {
+			continue
+		}
+		value := fmt.Sprint(ctx.FlagValue(path.Flag))
+		flags[path.Flag.Name] = value
+		for _, name := range path.Flag.Tag.Envs {
+			given[name] = value
+		}
+	}
+	s.Quiet = flags["quiet"] == "true"
+	variables := environment{given, s.Environ}
+	if path := flags["env-file"]; path != "" {
+		file, err := readEnvFile(path)
+		if err != nil {
+			return err
+		}
+		variables = append(variables, file)
+	}
+	node := ctx.Selected()
+	takes := func(flag string) bool {
+		return node != nil && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == flag })
+	}
+	switch {
+	case takes("internal-url"), flags["service"] != "": // these may lead to another deployment
+		if flags["context"] != "" {
+			return Usagef("--context was given to %s, which goes to an address that no context has; allowed: --project, variables and --env-file", node.Path())
+		}
+	case takes("project") && node.Name != "login":
+		chosen, err := s.chosen(flags, variables)
+		if err != nil {
+			return err
+		}
+		variables = append(variables, chosen)
+	}
+	ctx.AddResolver(variables)
+	return nil
+}
+
+// chosen returns the variables of the context that applies, or none. A context's key goes to the context's own URL alone: if
+// another URL was given, the current context does not apply.
+func (s *Session) chosen(flags map[string]string, variables environment) (map[string]string, error) {
+	all, err := s.Contexts()
+	address, name := variables.get("LECTERN_URL"), variables.get("LECTERN_CONTEXT")
+	if path := flags["config"]; path != "" { // see messageFlags, which reports its faults
+		config, _ := os.ReadFile(path)
+		address = cmp.Or(gjson.GetBytes(config, "url").String(), address)
+	}
+	origin := "LECTERN_CONTEXT"
+	if flags["context"] != "" {
+		origin = "--context"
+	}
+	switch {
+	case name == "":
+		if _, damaged := errors.AsType[usageError](err); damaged {
+			s.Note("lectern: no context applies: %s", OneLine(err))
+		}
+		if c, ok := all.Contexts[all.Current]; ok && c.at(address) {
+			return c.variables(), nil
+		}
+		return nil, nil
+	case err != nil:
+		return nil, Usagef("%s was given as %q: %w", origin, name, err)
+	}
+	c, err := all.Find(origin, name)
+	if err != nil {
+		return nil, err
+	}
+	if !c.at(address) {
+		return nil, Usagef("the context %s is of %s, and another URL was given, %s; allowed: one of them", name, c.URL, address)
+	}
+	return c.variables(), nil
+}

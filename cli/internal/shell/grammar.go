@@ -1,0 +1,69 @@
+package shell
+
+import (
+	"errors"
+
+	"github.com/alecthomas/kong"
+)
+
+// exited carries an exit code out of the parser, which ends the process for --help.
+type exited int
+
+// Run runs the command line args and returns the exit code. The commands and the flags are those of grammar, a pointer to
+// a struct with the tags of kong. A command gets the session as a parameter of its method Run.
+func (s *Session) Run(grammar any, description string, args []string) (code int) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			e, ok := fault.(exited)
+			if !ok {
+				panic(fault)
+			}
+			code = int(e)
+		}
+	}()
+	parser, err := s.Parser(grammar, description)
+	if err != nil {
+		return s.fail(err)
+	}
+	if len(args) > 0 && args[0] == completeWord {
+		complete(s, parser, args[1:])
+		return ExitOK
+	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "--help")
+	}
+	parsed, err := parser.Parse(args)
+	if refused, ok := errors.AsType[*kong.ParseError](err); ok {
+		if incomplete(refused) {
+			return s.fail(refused.Context.PrintUsage(false))
+		}
+		return s.fail(Usagef("%s", refusal(refused)))
+	}
+	if err != nil {
+		return s.fail(err)
+	}
+	return s.fail(parsed.Run())
+}
+
+// Parser returns the parser of grammar, a pointer to a struct with the tags of kong.
+func (s *Session) Parser(grammar any, description string) (*kong.Kong, error) {
+	options := append(mappers(),
+		kong.Name("lectern"),
+		kong.Description(description),
+		kong.Writers(s.Out, s.Err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
+		kong.Bind(s),
+	)
+	parser, err := kong.New(grammar, options...)
+	if err != nil {
+		return nil, err
+	}
+	parser.Model.HelpFlag.Help = "Print help about a command."
+	for _, command := range parser.Model.Children {
+		for _, child := range command.Children {
+			child.Group = &kong.Group{Key: "commands", Title: "Commands:"}
+		}
+	}
+	return parser, nil
+}

@@ -1,0 +1,74 @@
+// Package shell has what every command needs: the session, the contexts, the flags that lead to the API, and the output.
+// Shell also has the parser with its errors and its completion. It knows no command: the packages of commands import it.
+package shell
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/lectern-dev/lectern/cli/internal/screen"
+)
+
+// Session is the environment of a command. The text that a command writes to Out and Err may be from elsewhere: see package screen.
+type Session struct {
+	Context context.Context
+	In      io.Reader
+	Out     io.Writer // results only
+	Err     io.Writer // all other messages
+	Environ map[string]string
+	Width   int  // the columns of the terminal that Out is; 0: it is none
+	Quiet   bool // Err gets errors alone; the flag --quiet sets it
+
+	// ReadSecret reads a line from the terminal that In is, and does not show it; nil if In is none.
+	ReadSecret func() (string, error)
+	// ConfigFolder is the folder of the user's settings; "" if there is none.
+	ConfigFolder string
+	Now          func() time.Time
+}
+
+// ProcessSession returns the environment of this process. It unsets variables of this program that are empty, so that a
+// default or --env-file applies.
+func ProcessSession(ctx context.Context) *Session {
+	s := &Session{Context: ctx, In: os.Stdin, Out: screen.Of(os.Stdout), Err: screen.Of(os.Stderr), Environ: map[string]string{}, Now: time.Now}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if value == "" && strings.HasPrefix(name, "LECTERN_") { // kong refuses it, before --env-file is read
+			_ = os.Unsetenv(name)
+			continue
+		}
+		s.Environ[name] = value
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		s.Width = max(width, 40)
+	}
+	in := int(os.Stdin.Fd())
+	if state, err := term.GetState(in); err == nil {
+		s.ReadSecret = func() (string, error) {
+			// An interrupt ends the command, but not the read: then the terminal shows what is typed again.
+			defer context.AfterFunc(ctx, func() { _ = term.Restore(in, state) })()
+			secret, err := term.ReadPassword(in)
+			return string(secret), err
+		}
+	}
+	if folder, err := os.UserConfigDir(); err == nil {
+		s.ConfigFolder = filepath.Join(folder, "lectern")
+	}
+	return s
+}
+
+// NoteEvery is the time between two notes about the progress, if there is no terminal for a bar.
+const NoteEvery = time.Minute
+
+// Note prints a message to standard error, unless --quiet is set.
+func (s *Session) Note(format string, args ...any) {
+	if !s.Quiet {
+		fmt.Fprintf(s.Err, format+"\n", args...)
+	}
+}
