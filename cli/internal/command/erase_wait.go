@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
@@ -52,8 +54,9 @@ func (e *eraseCommand) copies(s *shell.Session) (list []awaited, reader *client.
 		return nil, nil, err
 	}
 	for _, to := range e.Wait {
-		f := syncCommand{APIFlags: shell.APIFlags{ServerFlags: e.ServerFlags, Project: e.Project}, To: to, Schema: e.Schema, Columns: "auto"}
-		d, err := f.destination(s.Environ, nil, nil)
+		d, err := destination.Open(destination.Options{
+			URL: to, Schema: e.Schema, Source: replicate.Source{URL: e.URL, ProjectID: e.Project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
+		})
 		if err != nil {
 			return nil, nil, err
 		}

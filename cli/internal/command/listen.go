@@ -11,75 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
-// pushFlags are those of receivers of webhooks.
-type pushFlags struct {
-	Types      []string      `enum:"entry,event,entry_removed" help:"Receivers only: the types of changes to send: entry, event, entry_removed. Default: all." placeholder:"TYPE"`
-	Skip       []string      `help:"Receivers only: the number of a change that this run does not send. Repeat the flag for more." placeholder:"SEQ"`
-	Batch      int           `default:"100" help:"Receivers only: changes a request. Default: ${default}." placeholder:"N"`
-	From       string        `help:"Receivers only: where a new state starts: beginning, now, or after the change with a number." placeholder:"beginning|now|SEQ"`
-	State      string        `env:"LECTERN_SYNC_STATE" help:"Receivers only: where the position is kept: a file, or postgres://USER@HOST:PORT/DATABASE, in a table of --schema. One for each receiver." placeholder:"FILE|URL"`
-	SecretFile string        `type:"path" env:"LECTERN_SYNC_SECRET_FILE" help:"Receivers only: a file with the secret, which is read before each request. Default: the variable LECTERN_SYNC_SECRET." placeholder:"FILE"`
-	Timeout    time.Duration `default:"30s" help:"Receivers only: how long an answer may take. Default: ${default}." placeholder:"DURATION"`
-	AllowHTTP  bool          `name:"allow-http" help:"Receivers only: also send to other machines without TLS."`
-}
-
-// query returns the changes that the flags select.
-func (f *pushFlags) query() client.ChangeQuery {
-	q := client.ChangeQuery{After: f.From}
-	if f.From == "beginning" {
-		q.After = ""
-	}
-	for _, t := range f.Types {
-		q.Types = append(q.Types, client.ChangeType(t))
-	}
-	return q
-}
-
-// open returns the receiver that o names, with the settings of the flags.
-func (f *pushFlags) open(flag string, o push.Options) (*push.Destination, error) {
-	if _, err := strconv.ParseUint(f.From, 10, 63); err != nil && f.From != "" && f.From != "beginning" && f.From != "now" {
-		return nil, shell.Usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
-	}
-	for _, text := range f.Skip {
-		seq, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, shell.Usagef("--skip was given as %q; allowed: the number of a change", text)
-		}
-		o.Skip = append(o.Skip, seq)
-	}
-	o.From = f.From
-	o.Types, o.Batch, o.State, o.SecretFile, o.Timeout, o.AllowHTTP = f.query().Types, f.Batch, f.State, f.SecretFile, f.Timeout, f.AllowHTTP
-	d, err := push.New(o)
-	if err != nil {
-		return nil, shell.Usage(fmt.Errorf("%s: %w", flag, err))
-	}
-	return d, nil
-}
-
-// receiver returns the destination of a sync to https.
-func (f *syncCommand) receiver(environ map[string]string, mask *replicate.Mask, note func(text string)) (destination, error) {
-	if f.State == "" {
-		return nil, shell.Usagef("--state is missing: it keeps the position, in a file or in Postgres")
-	}
-	if f.Verify {
-		return nil, shell.Usagef("--verify was given with a receiver; allowed: postgres, file, s3")
-	}
-	return f.open("--to", push.Options{
-		URL: f.To, Secret: environ["LECTERN_SYNC_SECRET"], Source: f.source(), Moved: f.Moved, Schema: f.Schema, Resume: f.Resume, Mask: mask, Note: note,
-	})
-}
-
 type listenCommand struct {
 	shell.APIFlags
-	pushFlags
+	destination.ReceiverFlags
 	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook, localhost:3000 or 3000." placeholder:"URL"`
 	Replay      string `help:"Send the changes of these numbers again, and end." placeholder:"SEQ..SEQ"`
 	PrintSecret bool   `help:"Print the secret that signs, and end."`
@@ -143,11 +85,11 @@ func (f *listenCommand) Run(s *shell.Session) error {
 		return err
 	}
 	source := replicate.Source{URL: f.URL, ProjectID: f.Project}
-	if to.Destination, err = f.open("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
+	if to.Destination, err = f.Open("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
 		return err
 	}
 	result, err := replicate.Run(s.Context, replicate.Options{
-		Client: reader, Source: source, Destination: to, Query: f.query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: shell.Notifier(s.Err),
+		Client: reader, Source: source, Destination: to, Query: f.Query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: shell.Notifier(s.Err),
 	})
 	if errors.Is(err, errReplayed) {
 		err = nil

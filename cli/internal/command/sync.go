@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
@@ -34,7 +33,7 @@ type syncCommand struct {
 	Retries    int    `default:"10" min:"0" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
 	maskFlags
 	Resume bool `help:"Receivers only: send again, although the receiver answered 410 before."`
-	pushFlags
+	destination.ReceiverFlags
 	metricsFlag
 }
 
@@ -63,9 +62,6 @@ A receiver gets the changes by HTTP POST, signed as Standard Webhooks say, with 
 // tooManyKeys is the message for keys that get no column.
 const tooManyKeys = "Some keys of entry_data have no column, because there are %d already; their values are in entry_data."
 
-// lockWait is how long a sync waits for another one that holds the lock. A killed one holds it until Postgres notices.
-const lockWait = 5 * time.Second
-
 // memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
 // Parquet.
 const memoryLimit = 72 << 20
@@ -87,7 +83,7 @@ func (f *syncCommand) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	to, err := f.destination(s.Environ, mask, func(text string) { report.note(text) })
+	to, err := f.destination(s, mask, func(text string) { report.note(text) })
 	if err != nil {
 		return err
 	}
@@ -110,7 +106,7 @@ func (f *syncCommand) Run(s *shell.Session) error {
 		attempts = client.Forever
 	}
 	o := replicate.Options{
-		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
+		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.Query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
 		Notify: func(err error, wait time.Duration) {
 			shell.Notifier(report.notes)(err, wait)
@@ -158,14 +154,6 @@ func (f *syncCommand) source() replicate.Source {
 	return replicate.Source{URL: f.URL, ProjectID: f.Project}
 }
 
-// destination is a copy that can print its address.
-type destination interface {
-	replicate.Destination
-	fmt.Stringer
-	// Full reports whether a key has no column because there are too many.
-	Full() bool
-}
-
 // choice returns the columns of --columns.
 func (f *syncCommand) choice() (columns.Choice, error) {
 	switch f.Columns {
@@ -190,52 +178,16 @@ func readColumns(path, allowed string) (columns.Choice, error) {
 	return columns.Choice{Listed: list}, nil
 }
 
-// destination returns the copy of --to. It gives texts for the user to note.
-func (f *syncCommand) destination(environ map[string]string, mask *replicate.Mask, note func(text string)) (destination, error) {
+// destination returns the destination of --to. It gives texts for the user to note.
+func (f *syncCommand) destination(s *shell.Session, mask *replicate.Mask, note func(text string)) (destination.Destination, error) {
 	choice, err := f.choice()
 	if err != nil {
 		return nil, err
 	}
-	// The text may hold a password, so errors do not show it.
-	u, err := url.Parse(f.To)
-	if err != nil {
-		return nil, shell.Usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
-	}
-	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (len(f.Types) > 0 || f.From != "" || f.State != "" || f.Resume || len(f.Skip) > 0) {
-		return nil, shell.Usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
-	} else if receives {
-		return f.receiver(environ, mask, note)
-	}
-	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
-		d, err := postgres.New(postgres.Options{
-			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete, LockWait: lockWait, Note: note,
-		})
-		if err != nil {
-			return nil, shell.Usage(fmt.Errorf("--to: %w", err))
-		}
-		return d, nil
-	}
-	if f.SoftDelete {
-		return nil, shell.Usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
-	}
-	o := files.Options{Source: f.source(), Moved: f.Moved, Repair: f.Repair, Columns: choice, Mask: mask, Note: note}
-	switch u.Scheme {
-	case "file":
-		if u.Host != "" || u.Path == "" {
-			return nil, shell.Usagef("--to was given with the scheme file; allowed: file:///FOLDER, with three slashes")
-		}
-		return files.Folder(u.Path, o), nil
-	case "s3":
-		if u.Host == "" || u.User != nil {
-			return nil, shell.Usagef("--to was given with the scheme s3; allowed: s3://BUCKET/PREFIX")
-		}
-		d, err := files.Bucket(u.Host, u.Path, environ, o)
-		if err != nil {
-			return nil, shell.Usage(err)
-		}
-		return d, nil
-	}
-	return nil, shell.Usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
+	return destination.Open(destination.Options{
+		URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete,
+		Verify: f.Verify, Repair: f.Repair, Resume: f.Resume, Note: note, Environ: s.Environ, Receiver: f.ReceiverFlags,
+	})
 }
 
 // syncReport shows the progress: a bar on a terminal, else a line a minute.

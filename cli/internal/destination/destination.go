@@ -1,0 +1,101 @@
+// Package destination opens where the changes of a project go. A destination is a copy in Postgres, in a folder or in a
+// bucket, or it is a receiver of webhooks. The errors are those of a command line, so they name flags.
+package destination
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
+	"github.com/lectern-dev/lectern/cli/internal/shell"
+)
+
+// Destination is a copy or a receiver that can print its address.
+type Destination interface {
+	replicate.Destination
+	fmt.Stringer
+	// Full reports whether a key has no column because there are too many.
+	Full() bool
+}
+
+// Options describe a destination.
+type Options struct {
+	URL        string // by its scheme: postgres, file, s3, or https for a receiver
+	Schema     string // of a copy in Postgres, or of the state of a receiver
+	Source     replicate.Source
+	Moved      bool // continue a copy that was made from another URL of the same deployment
+	Columns    columns.Choice
+	Mask       *replicate.Mask
+	SoftDelete bool              // Postgres only: keep removed rows
+	Verify     bool              // compare the copy instead
+	Repair     bool              // with Verify: mend the copy
+	Resume     bool              // send again to a receiver that answered 410
+	Note       func(text string) // for the user; nil for none
+	Environ    map[string]string // has the credentials of a bucket, and the secret of a receiver
+	Receiver   ReceiverFlags
+}
+
+// lockWait is how long a copy waits for another run that holds its lock. A killed run holds the lock until Postgres notices.
+const lockWait = 5 * time.Second
+
+// Open returns the destination of o.URL.
+func Open(o Options) (Destination, error) {
+	// The text may hold a password, so errors do not show it.
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, shell.Usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
+	}
+	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (o.Resume || o.Receiver.given()) {
+		return nil, shell.Usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
+	} else if receives {
+		return o.receiver()
+	}
+	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
+		d, err := postgres.New(postgres.Options{
+			URL: o.URL, Schema: o.Schema, Source: o.Source, Moved: o.Moved, Columns: o.Columns, Mask: o.Mask, SoftDelete: o.SoftDelete, LockWait: lockWait, Note: o.Note,
+		})
+		if err != nil {
+			return nil, shell.Usage(fmt.Errorf("--to: %w", err))
+		}
+		return d, nil
+	}
+	if o.SoftDelete {
+		return nil, shell.Usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files have a list of removals always", u.Scheme)
+	}
+	parquet := files.Options{Source: o.Source, Moved: o.Moved, Repair: o.Repair, Columns: o.Columns, Mask: o.Mask, Note: o.Note}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || u.Path == "" {
+			return nil, shell.Usagef("--to was given with the scheme file; allowed: file:///FOLDER, with three slashes")
+		}
+		return files.Folder(u.Path, parquet), nil
+	case "s3":
+		if u.Host == "" || u.User != nil {
+			return nil, shell.Usagef("--to was given with the scheme s3; allowed: s3://BUCKET/PREFIX")
+		}
+		d, err := files.Bucket(u.Host, u.Path, o.Environ, parquet)
+		if err != nil {
+			return nil, shell.Usage(err)
+		}
+		return d, nil
+	}
+	return nil, shell.Usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
+}
+
+// receiver returns the receiver of o.URL.
+func (o Options) receiver() (Destination, error) {
+	if o.Receiver.State == "" {
+		return nil, shell.Usagef("--state is missing: it keeps the position, in a file or in Postgres")
+	}
+	if o.Verify {
+		return nil, shell.Usagef("--verify was given with a receiver; allowed: postgres, file, s3")
+	}
+	return o.Receiver.Open("--to", push.Options{
+		URL: o.URL, Secret: o.Environ["LECTERN_SYNC_SECRET"], Source: o.Source, Moved: o.Moved, Schema: o.Schema, Resume: o.Resume, Mask: o.Mask, Note: o.Note,
+	})
+}
