@@ -2,16 +2,19 @@
 // do the work.
 package command
 
-import "github.com/lectern-dev/lectern/cli/internal/shell"
+import (
+	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/cli/internal/try"
+)
 
 // commands is the whole command line.
 type commands struct {
 	shell.Flags
 	Number version `name:"version" help:"Print the version."`
 
-	Up      upCommand      `cmd:"" group:"Try it on this machine:" help:"Run everything on this machine, with a demo project."`
-	Console consoleCommand `cmd:"" group:"Try it on this machine:" help:"Open the web console in the browser, signed in."`
-	Demo    demoCommand    `cmd:"" group:"Try it on this machine:" help:"Print the demo project's records, to send them elsewhere."`
+	Up      try.Up      `cmd:"" group:"Try it on this machine:" help:"Run everything on this machine, with a demo project."`
+	Console try.Console `cmd:"" group:"Try it on this machine:" help:"Open the web console in the browser, signed in."`
+	Demo    try.Demo    `cmd:"" group:"Try it on this machine:" help:"Print the demo project's records, to send them elsewhere."`
 
 	Get     getCommands    `cmd:"" group:"Read:" help:"Print records."`
 	Export  exportCommands `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`

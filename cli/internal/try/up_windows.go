@@ -1,10 +1,11 @@
-package command
+package try
 
 import "errors"
 
-type upCommand struct{}
+// Up is lectern up: everything on this machine.
+type Up struct{}
 
 // Run refuses: Postgres is run by means that Windows does not have.
-func (upCommand) Run() error {
+func (Up) Run() error {
 	return errors.New("lectern up runs on Linux and macOS; on Windows, run it in WSL")
 }

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package command
+package try
 
 import (
 	"fmt"
@@ -12,7 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-type upCommand struct {
+// Up is lectern up: everything on this machine.
+type Up struct {
 	Listen         string `type:"address" env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 is any free port. Default: ${default}." placeholder:"HOST:PORT"`
 	ListenInternal string `type:"address" env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address of the internal operations. Default: ${default}." placeholder:"HOST:PORT"`
 	Folder         string `env:"LECTERN_FOLDER" default:".lectern" type:"path" help:"The folder of data, logs and secrets. Default: .lectern." placeholder:"FOLDER"`
@@ -20,7 +21,7 @@ type upCommand struct {
 }
 
 // Help describes what runs, with examples.
-func (upCommand) Help() string {
+func (Up) Help() string {
 	return `The command runs
 
   - Postgres, private to the folder, and Redis, in process unless REDIS_URL names one;
@@ -40,7 +41,7 @@ Examples:
 }
 
 // Run runs until it is stopped.
-func (u *upCommand) Run(s *shell.Session) error {
+func (u *Up) Run(s *shell.Session) error {
 	o := local.Options{
 		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
 		Environ: s.Environ,
@@ -57,7 +58,7 @@ func (u *upCommand) Run(s *shell.Session) error {
 }
 
 // announce prints how to use the run.
-func (u *upCommand) announce(s *shell.Session, d local.Demo) {
+func (u *Up) announce(s *shell.Session, d local.Demo) {
 	project := d.URL + "/projects/" + d.ProjectID
 	get := func(rest string) string {
 		return fmt.Sprintf("  curl -H 'X-Api-Key: %s' '%s%s'", d.APIKey, project, rest)

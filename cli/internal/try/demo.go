@@ -1,4 +1,4 @@
-package command
+package try
 
 import (
 	"io"
@@ -7,12 +7,13 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-type demoCommand struct {
+// Demo is lectern demo.
+type Demo struct {
 	Resource string `arg:"" enum:"projects,embeddable-versions,embeddables,experiments,entries,events" help:"projects, embeddable-versions, embeddables, experiments, entries or events."`
 }
 
 // Help describes the records, with an example.
-func (demoCommand) Help() string {
+func (Demo) Help() string {
 	return `The records are NDJSON, as import takes them: 10,000 entries of the project pr_demo with 80,000 events, and the records that they belong to. The output is the same each time.
 
 Examples:
@@ -22,7 +23,7 @@ Examples:
 }
 
 // Run prints.
-func (d *demoCommand) Run(s *shell.Session) error {
+func (d *Demo) Run(s *shell.Session) error {
 	write := map[string]func(io.Writer) error{
 		"projects": demo.WriteProjects, "embeddable-versions": demo.WriteVersions, "embeddables": demo.WriteEmbeddables,
 		"experiments": demo.WriteExperiments, "entries": demo.WriteEntries, "events": demo.WriteEvents,

@@ -1,4 +1,5 @@
-package command
+// Package try has the commands for a first look: everything on this machine, the console, and the demo project's records.
+package try
 
 import (
 	"errors"
@@ -17,14 +18,15 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-type consoleCommand struct {
+// Console is lectern console.
+type Console struct {
 	shell.ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
 }
 
 // Help describes how the key gets to the browser, with examples.
-func (consoleCommand) Help() string {
+func (Console) Help() string {
 	return `The console is a web page on the API's own address. The command signs in with the key; without one, the console asks for it. Other users of this machine do not see it: the browser opens a file that only this user can read, which leads to the console. The command removes the file after ten seconds. If it cannot start a browser, it prints the link.
 
 Examples:
@@ -35,7 +37,7 @@ Examples:
 }
 
 // Run opens the console.
-func (c *consoleCommand) Run(s *shell.Session) error {
+func (c *Console) Run(s *shell.Session) error {
 	page := consolePage(c.URL)
 	key, err := c.Key()
 	if err != nil {
@@ -64,7 +66,7 @@ const readWithin = 10 * time.Second
 
 // open opens address in the browser, and returns once the browser has had the time to read it. If none can be started, it
 // prints link.
-func (c *consoleCommand) open(s *shell.Session, address, link string) error {
+func (c *Console) open(s *shell.Session, address, link string) error {
 	if c.Print {
 		return c.print(s, link)
 	}
@@ -94,7 +96,7 @@ func (c *consoleCommand) open(s *shell.Session, address, link string) error {
 	}
 }
 
-func (c *consoleCommand) print(s *shell.Session, link string) error {
+func (c *Console) print(s *shell.Session, link string) error {
 	_, err := fmt.Fprintln(s.Out, link)
 	return err
 }
