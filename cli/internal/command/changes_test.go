@@ -82,12 +82,12 @@ func copyOf(t *testing.T, feed []byte) copied {
 		}
 		switch change.Change {
 		case "entry":
-			id := read[struct {
+			id := decoded[struct {
 				EntryID string `json:"entry_id"`
 			}](t, string(change.Entry)).EntryID
 			c.entries[id] = string(change.Entry)
 		case "event":
-			e := read[struct {
+			e := decoded[struct {
 				EntryID  string `json:"entry_id"`
 				EventKey string `json:"event_key"`
 			}](t, string(change.Event))
@@ -156,7 +156,7 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	}
 	exported := map[string]string{}
 	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
-		exported[read[struct {
+		exported[decoded[struct {
 			EntryID string `json:"entry_id"`
 		}](t, line).EntryID] = strings.TrimSuffix(line, "\n")
 	}
@@ -257,7 +257,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	s.MustIngest(t, "events", events...)
 	want := map[string]int{}
 	for i := range 12 {
-		for _, event := range read[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "-o", "json")) {
+		for _, event := range decoded[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "-o", "json")) {
 			want[fmt.Sprint(event)]++
 		}
 	}
@@ -272,7 +272,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	}
 	got := map[string]int{}
 	for line := range strings.Lines(string(exported)) {
-		event := read[map[string]any](t, line)
+		event := decoded[map[string]any](t, line)
 		if event["url"] != "https://example.com/?a=1&b=2" || event["event_id"] == nil {
 			t.Errorf("%s: want its url and event_id", line)
 		}
@@ -318,7 +318,7 @@ func TestRemovalReachesFollowers(t *testing.T) {
 		{[]string{"purge", "--before", "2024-01-01T00:00:30Z"}, client.Removed{Entries: 1, Events: 1}},
 		{[]string{"purge", "--older-than", "9000d"}, client.Removed{}},
 	} {
-		if got := read[client.Removed](t, must(t, environ, "", tt.args...)); got != tt.want {
+		if got := decoded[client.Removed](t, must(t, environ, "", tt.args...)); got != tt.want {
 			t.Errorf("%q removed %+v, want %+v", tt.args, got, tt.want)
 		}
 	}

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"github.com/lectern-dev/lectern/cli/internal/read"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/cli/internal/try"
 )
@@ -16,15 +17,15 @@ type commands struct {
 	Console try.Console `cmd:"" group:"Try it on this machine:" help:"Open the web console in the browser, signed in."`
 	Demo    try.Demo    `cmd:"" group:"Try it on this machine:" help:"Print the demo project's records, to send them elsewhere."`
 
-	Get     getCommands    `cmd:"" group:"Read:" help:"Print records."`
-	Export  exportCommands `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`
-	Changes changesCommand `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
-	Sync    syncCommand    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files, or push its changes to a receiver."`
-	Singer  singerCommand  `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a Singer tap."`
-	Airbyte airbyteCommand `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a source of Airbyte."`
-	Listen  listenCommand  `cmd:"" group:"Read:" help:"Forward the project's changes to a receiver of webhooks on this machine, while you write it."`
-	Region  regionCommand  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
-	API     apiCommand     `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
+	Get     read.Get     `cmd:"" group:"Read:" help:"Print records."`
+	Export  read.Export  `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`
+	Changes read.Changes `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
+	Sync    read.Sync    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files, or push its changes to a receiver."`
+	Singer  read.Singer  `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a Singer tap."`
+	Airbyte read.Airbyte `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a source of Airbyte."`
+	Listen  read.Listen  `cmd:"" group:"Read:" help:"Forward the project's changes to a receiver of webhooks on this machine, while you write it."`
+	Region  read.Region  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
+	API     read.Call    `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
 
 	Import importCommands `cmd:"" group:"Send and remove:" help:"Send files of records; continues where it was cut."`
 	Erase  eraseCommand   `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`

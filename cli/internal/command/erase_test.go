@@ -63,8 +63,8 @@ func (r *remover) environ() map[string]string {
 func TestErase(t *testing.T) {
 	t.Parallel()
 	r := newRemover(t, `{"entries":1,"events":8}`, `{"entries":500,"events":900,"more":true}`, `{"entries":2,"events":3}`)
-	one := read[client.Removed](t, must(t, r.environ(), "", "erase", "--entry", "e/1"))
-	all := read[client.Removed](t, must(t, r.environ(), "", "erase", "--contact", "c 1"))
+	one := decoded[client.Removed](t, must(t, r.environ(), "", "erase", "--entry", "e/1"))
+	all := decoded[client.Removed](t, must(t, r.environ(), "", "erase", "--contact", "c 1"))
 	if one != (client.Removed{Entries: 1, Events: 8}) || all != (client.Removed{Entries: 502, Events: 903}) {
 		t.Errorf("%+v and %+v", one, all)
 	}
@@ -97,7 +97,7 @@ func TestEraseAll(t *testing.T) {
 	}
 	got := lectern(t, "pr_1\n", r.environ(), "erase", "--all")
 	want := map[string]int{"projects": 1, "keys": 2, "entries": 10007, "events": 5, "embeddables": 3, "experiments": 4}
-	if diff := cmp.Diff(want, read[map[string]int](t, got.out)); got.code != 0 || diff != "" {
+	if diff := cmp.Diff(want, decoded[map[string]int](t, got.out)); got.code != 0 || diff != "" {
 		t.Errorf("%+v: %s", got, diff)
 	}
 	if diff := cmp.Diff([]string{"DELETE /internal/projects/pr_1", "DELETE /internal/projects/pr_1"}, r.asked); diff != "" {
@@ -109,10 +109,10 @@ func TestPurge(t *testing.T) {
 	t.Parallel()
 	r := newRemover(t, `{"entries":12000,"events":5,"dry_run":true}`, `{"entries":12000,"events":5,"dry_run":true}`,
 		`{"entries":10000,"events":3,"more":true}`, `{"entries":2000,"events":2}`)
-	if got := read[client.Removed](t, must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
+	if got := decoded[client.Removed](t, must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
-	if got := read[client.Removed](t, must(t, r.environ(), "", "purge", "--before", "2025-01-01")); got != (client.Removed{Entries: 12000, Events: 5}) {
+	if got := decoded[client.Removed](t, must(t, r.environ(), "", "purge", "--before", "2025-01-01")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
 	ask := func(before string, dry bool) string {
@@ -207,7 +207,7 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	if code := <-ended; code != shell.ExitOK {
 		t.Fatalf("%d, %s", code, errs.String())
 	}
-	r := read[receipt](t, out.String())
+	r := decoded[receipt](t, out.String())
 	if r.ContactID != "c_en_2" || r.Entries != 1 || r.Seq == 0 || r.RemovedAt.Before(began) || len(r.Copies) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -217,7 +217,7 @@ func TestEraseWaitsForCopies(t *testing.T) {
 		}
 	}
 	// A repeated removal finds copies that have passed it.
-	if r := read[receipt](t, must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
+	if r := decoded[receipt](t, must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if r := lectern(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.code != shell.ExitFailure || !strings.Contains(r.err, "manifest.json of folder /nowhere") {

@@ -204,7 +204,7 @@ func testReceiver(t *testing.T, start func(address, secret string) *servicetest.
 	fillPush(t, s, 0, 2)
 	var want strings.Builder
 	for _, line := range feedOf(t, environ) {
-		c := read[struct {
+		c := decoded[struct {
 			Seq    int64
 			Change string
 		}](t, line)

@@ -31,8 +31,8 @@ func must(t *testing.T, environ map[string]string, in string, args ...string) st
 	return r.out
 }
 
-// read decodes JSON.
-func read[T any](t *testing.T, text string) T {
+// decoded decodes JSON.
+func decoded[T any](t *testing.T, text string) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -50,7 +50,7 @@ func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[
 	}
 	var records []map[string]any
 	for line := range strings.Lines(b.String()) {
-		record := read[map[string]any](t, line)
+		record := decoded[map[string]any](t, line)
 		for _, name := range hidden {
 			delete(record, name)
 		}
@@ -76,7 +76,7 @@ func testDemoProject(t *testing.T, environ map[string]string) {
 	}
 	views := 0
 	for line := range strings.Lines(must(t, environ, "", "export", "page-views", "--include-urls")) {
-		entry := read[client.EntryPageViews](t, line)
+		entry := decoded[client.EntryPageViews](t, line)
 		if len(entry.PageViews) == 0 {
 			t.Errorf("%s has no page view", entry.EntryID)
 		}
@@ -141,10 +141,10 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 	}
 	want := written(t, demo.WriteExperiments, "project_id")
 	slices.Reverse(want) // the newest first
-	if diff := cmp.Diff(want, read[[]map[string]any](t, must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
+	if diff := cmp.Diff(want, decoded[[]map[string]any](t, must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{read[map[string]any](t, must(t, environ, "", "get", "project"))}); diff != "" {
+	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{decoded[map[string]any](t, must(t, environ, "", "get", "project"))}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -196,7 +196,7 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 	}
 	page := lectern(t, "", environ, "get", "experiments", "--limit", "7", "-o", "json")
 	cursor := strings.TrimSpace(strings.TrimPrefix(page.err, "There is more: --cursor"))
-	rest := read[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor, "-o", "json"))
+	rest := decoded[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor, "-o", "json"))
 	if len(rest) != len(demo.Experiments())-7 || rest[0].ID != "exp_first4vn" {
 		t.Errorf("behind the first seven: %+v", rest)
 	}
@@ -253,11 +253,11 @@ func testRegion(t *testing.T, environ map[string]string) {
 		{[]string{"pr_demo", "--at", "2026-12-24T12:00:00+01:00"}, berlin(60)},
 		{[]string{"pr_unknown", "--at", "2026-12-24"}, map[string]any{"region": "America/Los_Angeles", "offsetInMinutes": float64(-480)}},
 	} {
-		if diff := cmp.Diff(tt.want, read[map[string]any](t, must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
+		if diff := cmp.Diff(tt.want, decoded[map[string]any](t, must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
 			t.Errorf("%v: %s", tt.args, diff)
 		}
 	}
-	if got := read[client.Region](t, must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
+	if got := decoded[client.Region](t, must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
 		t.Errorf("now: %+v", got)
 	}
 	for args, want := range map[string]string{"pr_demo": "", "pr_dmeo": "pr_dmeo is unknown or has no region, so this is the default.\n"} {
@@ -345,7 +345,7 @@ func testEraseAll(t *testing.T, environ map[string]string) {
 		other[k] = v
 	}
 	other["LECTERN_PROJECT_ID"] = "pr_import"
-	removed := read[map[string]int](t, must(t, other, "", "erase", "--all", "--confirm", "pr_import"))
+	removed := decoded[map[string]int](t, must(t, other, "", "erase", "--all", "--confirm", "pr_import"))
 	if removed["versions"] != 2 || removed["experiments"] != 2 || removed["projects"] != 1 {
 		t.Errorf("removed %v", removed)
 	}

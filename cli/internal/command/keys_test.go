@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 		"LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey, "LECTERN_PROJECT_ID": "pr_1",
 	}
 	list := func() []client.APIKey {
-		return read[[]client.APIKey](t, must(t, environ, "", "keys", "list", "-o", "json"))
+		return decoded[[]client.APIKey](t, must(t, environ, "", "keys", "list", "-o", "json"))
 	}
 
 	minted := lectern(t, "", environ, "keys", "mint", "--name", "reports", "--scope", "entries:read", "--rate", "50", "--expires-in", "20000h")
@@ -86,7 +86,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the other key is refused")
 	}
 
-	brought := read[client.MintedAPIKey](t, must(t, environ, "brought along\n", "keys", "mint", "--import", "-o", "json", "--expires-at", "2100-01-01"))
+	brought := decoded[client.MintedAPIKey](t, must(t, environ, "brought along\n", "keys", "mint", "--import", "-o", "json", "--expires-at", "2100-01-01"))
 	if brought.Key != "brought along" || !brought.Foreign || !brought.ExpiresAt.Equal(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", brought)
 	}
@@ -176,7 +176,7 @@ func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
 		}
 		return r.code == 0
 	}
-	minted := read[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
+	minted := decoded[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
 	if !reads(minted.Key) {
 		t.Error("the minted key is refused")
 	}

@@ -100,7 +100,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.with(func() {
 			before := int64(0)
 			for i, change := range m.Data.Changes {
-				seq := read[struct{ Seq int64 }](h.t, string(change)).Seq
+				seq := decoded[struct{ Seq int64 }](h.t, string(change)).Seq
 				if seq <= before || i == 0 && seq != m.Data.FirstSeq || i == len(m.Data.Changes)-1 && seq != m.Data.LastSeq {
 					h.t.Errorf("change %d after %d in %d to %d", seq, before, m.Data.FirstSeq, m.Data.LastSeq)
 				}
@@ -125,7 +125,7 @@ func (h *hook) stored() (lines []string) {
 // canonical returns JSON with its keys in order and one spelling of texts.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
-	out, err := json.Marshal(read[any](t, string(text)))
+	out, err := json.Marshal(decoded[any](t, string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestPush(t *testing.T) {
 	}
 
 	feed := feedOf(t, environ)
-	first := fmt.Sprint(int64(read[map[string]any](t, feed[0])["seq"].(float64)))
+	first := fmt.Sprint(int64(decoded[map[string]any](t, feed[0])["seq"].(float64)))
 	environ["LECTERN_SYNC_STATE"] = pgtest.Database(t, bare).OwnerURL // the table of each schema has a state
 	for _, tt := range []struct {
 		name  string
@@ -393,7 +393,7 @@ func TestListen(t *testing.T) {
 	secret := strings.TrimSpace(must(t, environ, "", "listen", "--print-secret"))
 	h := newHook(t, secret)
 	feed := feedOf(t, environ)
-	seq := func(i int) string { return fmt.Sprint(int64(read[map[string]any](t, feed[i])["seq"].(float64))) }
+	seq := func(i int) string { return fmt.Sprint(int64(decoded[map[string]any](t, feed[i])["seq"].(float64))) }
 
 	r := lectern(t, "", environ, "listen", "--forward-to", strings.TrimPrefix(h.URL, "http://"), "--replay", seq(1)+".."+seq(2), "--batch", "3")
 	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.code != shell.ExitOK || r.out != want || !strings.Contains(r.err, "Sent 2 changes to the receiver") {
@@ -505,7 +505,7 @@ func TestLongPushKilled(t *testing.T) {
 	eventually.True(t, "the receiver has all", func() bool { return reflect.DeepEqual(want, copyOf(t, []byte(strings.Join(h.stored(), "\n")))) })
 	exported := map[string]string{}
 	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
-		exported[read[map[string]any](t, line)["entry_id"].(string)] = canonical(t, []byte(line))
+		exported[decoded[map[string]any](t, line)["entry_id"].(string)] = canonical(t, []byte(line))
 	}
 	if !maps.Equal(exported, want.entries) || slices.Contains(kinds, 0) {
 		t.Errorf("%d entries in the tables, %d at the receiver; faults %v", len(exported), len(want.entries), kinds)

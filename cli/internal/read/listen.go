@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type listenCommand struct {
+// Listen is lectern listen.
+type Listen struct {
 	shell.APIFlags
 	destination.ReceiverFlags
 	ForwardTo   string `help:"The receiver, such as http://localhost:3000/hook, localhost:3000 or 3000." placeholder:"URL"`
@@ -28,7 +29,7 @@ type listenCommand struct {
 }
 
 // Help describes the secret and the output, with examples.
-func (listenCommand) Help() string {
+func (Listen) Help() string {
 	return `The command sends each new change to the receiver, as lectern sync --to https://… does, and prints its number, its type and its entry. It keeps no position, unless you give --state.
 
 The secret is that of LECTERN_SYNC_SECRET or --secret-file. Without them it is derived from the API key, so it stays the same.
@@ -42,7 +43,7 @@ Examples:
 }
 
 // Run forwards.
-func (f *listenCommand) Run(s *shell.Session) error {
+func (f *Listen) Run(s *shell.Session) error {
 	secret := s.Environ["LECTERN_SYNC_SECRET"]
 	if secret == "" && f.SecretFile == "" {
 		key, err := f.Key()
@@ -112,7 +113,7 @@ func receiverURL(address string) string {
 }
 
 // replay returns the number before the first change of --replay, and the number of the last one.
-func (f *listenCommand) replay() (before string, last int64, err error) {
+func (f *Listen) replay() (before string, last int64, err error) {
 	from, to, _ := strings.Cut(f.Replay, "..")
 	first, err1 := strconv.ParseInt(from, 10, 64)
 	last, err2 := strconv.ParseInt(to, 10, 64)

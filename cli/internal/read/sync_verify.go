@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 const mostDifferences = 1000
 
 // verify compares the copy with its source, and prints what differs.
-func (f *syncCommand) verify(s *shell.Session, o replicate.Options, to destination.Destination) error {
+func (f *Sync) verify(s *shell.Session, o replicate.Options, to destination.Destination) error {
 	printed, out := 0, json.NewEncoder(s.Out)
 	found, err := replicate.Verify(s.Context, replicate.Verification{
 		Options: o, Folder: os.TempDir(), Repair: f.Repair,

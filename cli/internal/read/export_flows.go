@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/export"

@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"bytes"
@@ -11,7 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type apiCommand struct {
+// Call is lectern api.
+type Call struct {
 	shell.ServerFlags
 	Project           string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project that {projectId} in the path stands for." placeholder:"ID"`
 	shell.OutputFlags `set:"output_default=json on a terminal, else ndjson"`
@@ -20,7 +21,7 @@ type apiCommand struct {
 }
 
 // Help shows examples.
-func (apiCommand) Help() string {
+func (Call) Help() string {
 	return `The command sends a GET request with the key, and prints the answer: JSON as --output says, and anything else as it is. lectern console, or /docs of the API, lists the operations.
 
 Examples:
@@ -34,7 +35,7 @@ Examples:
 const pageOfAll = 1000
 
 // Run calls.
-func (a *apiCommand) Run(s *shell.Session) error {
+func (a *Call) Run(s *shell.Session) error {
 	if a.Project == "" && strings.Contains(a.Path, "{projectId}") {
 		return shell.Usagef("the path %q needs --project ID or LECTERN_PROJECT_ID", a.Path)
 	}
@@ -66,7 +67,7 @@ func (a *apiCommand) Run(s *shell.Session) error {
 }
 
 // all prints the records of all pages.
-func (a *apiCommand) all(s *shell.Session, reader *client.Client, list client.List) error {
+func (a *Call) all(s *shell.Session, reader *client.Client, list client.List) error {
 	limit := pageOfAll
 	if _, query, _ := strings.Cut(a.Path, "?"); strings.Contains("&"+query, "&limit=") {
 		limit = 0

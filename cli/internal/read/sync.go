@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type syncCommand struct {
+// Sync is lectern sync.
+type Sync struct {
 	shell.APIFlags
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema of the copy or of --state, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
@@ -38,7 +39,7 @@ type syncCommand struct {
 }
 
 // Help describes a copy, with examples.
-func (syncCommand) Help() string {
+func (Sync) Help() string {
 	return `The command copies a project into the tables of a Postgres schema, or into Parquet files of a folder or a bucket: entries, events, embeddables with their versions, and experiments. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep each state of an entry, but no rows of erased ones.
 
 The top-level keys of entry_data become columns: in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of the embeddable. A column has the type of its first value: text, double, boolean or timestamp. It is null where a value does not fit; entry_data has all values. A file for --columns lists keys, with optional names and types (also integer and date):
@@ -70,7 +71,7 @@ const memoryLimit = 72 << 20
 const collectAt = 400
 
 // Run copies.
-func (f *syncCommand) Run(s *shell.Session) error {
+func (f *Sync) Run(s *shell.Session) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
@@ -150,12 +151,12 @@ func counted(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func (f *syncCommand) source() replicate.Source {
+func (f *Sync) source() replicate.Source {
 	return replicate.Source{URL: f.URL, ProjectID: f.Project}
 }
 
 // choice returns the columns of --columns.
-func (f *syncCommand) choice() (columns.Choice, error) {
+func (f *Sync) choice() (columns.Choice, error) {
 	switch f.Columns {
 	case "auto":
 		return columns.Choice{All: true}, nil
@@ -179,7 +180,7 @@ func readColumns(path, allowed string) (columns.Choice, error) {
 }
 
 // destination returns the destination of --to. It gives texts for the user to note.
-func (f *syncCommand) destination(s *shell.Session, mask *replicate.Mask, note func(text string)) (destination.Destination, error) {
+func (f *Sync) destination(s *shell.Session, mask *replicate.Mask, note func(text string)) (destination.Destination, error) {
 	choice, err := f.choice()
 	if err != nil {
 		return nil, err

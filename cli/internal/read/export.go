@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type exportCommands struct {
+// Export is lectern export: the commands that write whole lists.
+type Export struct {
 	Entries   exportEntries   `cmd:"" help:"Write the project's entries to a file."`
 	Events    exportEvents    `cmd:"" help:"Write the events of all the project's entries to a file."`
 	PageViews exportPageViews `cmd:"" help:"Write the page views of the project's entries to a file."`

@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"fmt"
@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type regionCommand struct {
+// Region is lectern region.
+type Region struct {
 	URL            string       `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project        string       `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
 	InternalAPIKey string       `env:"LECTERN_INTERNAL_API_KEY" help:"A key for trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
@@ -17,7 +18,7 @@ type regionCommand struct {
 }
 
 // Help describes the output, with examples.
-func (regionCommand) Help() string {
+func (Region) Help() string {
 	return `The project's region is a zone of the tz database. The offset is in minutes east of UTC at that time, with daylight saving. A project without a region, or an unknown one, is in America/Los_Angeles; the command says so on standard error.
 
 Examples:
@@ -28,7 +29,7 @@ Examples:
 }
 
 // Run asks.
-func (r *regionCommand) Run(s *shell.Session) error {
+func (r *Region) Run(s *shell.Session) error {
 	project := r.ProjectID
 	if project == "" {
 		project = r.Project

@@ -1,11 +1,13 @@
-package command
+// Package read has the commands that read from the API: pages, whole lists, the change feed, and copies of a project.
+package read
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
 
-type getCommands struct {
+// Get is lectern get: the commands that print records.
+type Get struct {
 	Entries     getEntries     `cmd:"" help:"Print a page of the project's entries."`
 	Entry       getEntry       `cmd:"" help:"Print one entry."`
 	Events      getEvents      `cmd:"" help:"Print the events of one entry."`

@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type changesCommand struct {
+// Changes is lectern changes.
+type Changes struct {
 	shell.APIFlags
 	Follow     bool     `short:"f" help:"Wait for more changes after the newest one."`
 	Types      []string `enum:"entry,event,entry_removed" help:"Only changes of these types: entry, event, entry_removed. Default: all. A copy needs entry_removed too." placeholder:"TYPE"`
@@ -25,7 +26,7 @@ type changesCommand struct {
 const longestWait = time.Minute
 
 // Help describes the lines and the guarantees after a kill, with examples.
-func (changesCommand) Help() string {
+func (Changes) Help() string {
 	return `One change a line: {"change":"entry","seq":…,"entry":{…}}, {"change":"event","seq":…,"event":{…}} or {"change":"entry_removed","seq":…,"entry_id":"…","removed_at":"…","reason":"…"}. Store each entry by its entry_id and each event by its event_key; a removal removes the entry and all events with its id. Nothing is left out, so a reader that does this has an exact copy.
 
 The command writes the cursor to --cursor-file after the changes before it. If standard output is a file, these are on disk by then. If the command is killed, run it again: it delivers every change at least once. The last page may come again, which does not harm a reader that stores by id. If the file ends within a line, the command ends that line first, so skip lines that are not JSON. Through a pipe, the command cannot know what the reader has stored. A reader that is killed loses the changes in the pipe, and those that it had not stored.
@@ -38,7 +39,7 @@ Examples:
 }
 
 // Run prints.
-func (f *changesCommand) Run(s *shell.Session) error {
+func (f *Changes) Run(s *shell.Session) error {
 	q := f.query()
 	reader, err := f.Client(shell.Patient(f.Retries+1), s.Err)
 	if err != nil {
@@ -60,7 +61,7 @@ func (f *changesCommand) Run(s *shell.Session) error {
 
 // query returns the query of the flags. It sorts the types, so that a cursor file does not depend on the order of the
 // flags.
-func (f *changesCommand) query() client.ChangeQuery {
+func (f *Changes) query() client.ChangeQuery {
 	slices.Sort(f.Types)
 	f.Types = slices.Compact(f.Types)
 	var q client.ChangeQuery

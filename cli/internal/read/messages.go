@@ -1,4 +1,4 @@
-package command
+package read
 
 import (
 	"cmp"
@@ -26,13 +26,14 @@ type messageFlags struct {
 
 const streamsHelp = `up to the newest change, from the state of --state or from the beginning. The streams are entries, events, removals, embeddables, embeddable_versions, experiments and experiment_history. All columns of a removed entry are null, except entry_id, seq and `
 
-type singerCommand struct {
+// Singer is lectern singer.
+type Singer struct {
 	messageFlags
 	Discover bool `help:"Print the catalog."`
 }
 
 // Help describes the tap, with examples.
-func (singerCommand) Help() string {
+func (Singer) Help() string {
 	return `The command is a Singer tap: it prints SCHEMA, RECORD and STATE messages for a target, ` + streamsHelp + `_sdc_deleted_at.
 
 Examples:
@@ -42,20 +43,21 @@ Examples:
 }
 
 // Run prints the messages, or the catalog.
-func (f *singerCommand) Run(s *shell.Session) error {
+func (f *Singer) Run(s *shell.Session) error {
 	if f.Discover {
 		return json.NewEncoder(s.Out).Encode(messages.Singer{}.Catalog())
 	}
 	return f.read(s, messages.Singer{})
 }
 
-type airbyteCommand struct {
+// Airbyte is lectern airbyte.
+type Airbyte struct {
 	Command string `arg:"" enum:"spec,check,discover,read" help:"One of spec, check, discover and read."`
 	messageFlags
 }
 
 // Help describes the source, with examples.
-func (airbyteCommand) Help() string {
+func (Airbyte) Help() string {
 	return `The command is a source by the Airbyte protocol. read prints RECORD and STATE messages ` + streamsHelp + `_ab_cdc_deleted_at.
 
 Examples:
@@ -65,7 +67,7 @@ Examples:
 }
 
 // Run prints the messages of a command.
-func (f *airbyteCommand) Run(s *shell.Session) error {
+func (f *Airbyte) Run(s *shell.Session) error {
 	airbyte, out := messages.Airbyte{}, json.NewEncoder(s.Out)
 	switch f.Command {
 	case "spec":
