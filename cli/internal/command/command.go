@@ -4,6 +4,7 @@ package command
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/read"
+	"github.com/lectern-dev/lectern/cli/internal/send"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/cli/internal/try"
 )
@@ -27,9 +28,9 @@ type commands struct {
 	Region  read.Region  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
 	API     read.Call    `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
 
-	Import importCommands `cmd:"" group:"Send and remove:" help:"Send files of records; continues where it was cut."`
-	Erase  eraseCommand   `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
-	Purge  purgeCommand   `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
+	Import send.Import `cmd:"" group:"Send and remove:" help:"Send files of records; continues where it was cut."`
+	Erase  send.Erase  `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
+	Purge  send.Purge  `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
 
 	Login  loginCommand    `cmd:"" group:"Access:" help:"Store a URL, a project and its key for later commands."`
 	Whoami whoamiCommand   `cmd:"" group:"Access:" help:"Print what the key is and may do."`

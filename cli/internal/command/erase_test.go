@@ -207,6 +207,17 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	if code := <-ended; code != shell.ExitOK {
 		t.Fatalf("%d, %s", code, errs.String())
 	}
+	type receipt struct {
+		ContactID string    `json:"contact_id"`
+		Entries   int       `json:"entries"`
+		Seq       int64     `json:"seq"`
+		RemovedAt time.Time `json:"removed_at"`
+		Copies    []struct {
+			Seq            int64     `json:"seq"`
+			PassedAt       time.Time `json:"passed_at"`
+			FilesRewritten *int      `json:"files_rewritten"`
+		} `json:"copies"`
+	}
 	r := decoded[receipt](t, out.String())
 	if r.ContactID != "c_en_2" || r.Entries != 1 || r.Seq == 0 || r.RemovedAt.Before(began) || len(r.Copies) != 2 {
 		t.Fatalf("%+v", r)

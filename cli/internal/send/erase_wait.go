@@ -1,4 +1,4 @@
-package command
+package send
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type awaited struct {
 }
 
 // copies returns the copies of --wait, which must be reachable and of the project, and a client that may read the feed.
-func (e *eraseCommand) copies(s *shell.Session) (list []awaited, reader *client.Client, err error) {
+func (e *Erase) copies(s *shell.Session) (list []awaited, reader *client.Client, err error) {
 	if len(e.Wait) == 0 {
 		return nil, nil, nil
 	}
@@ -80,7 +80,7 @@ func (e *eraseCommand) copies(s *shell.Session) (list []awaited, reader *client.
 var errNotPassed = errors.New("its sync has not come to the removal yet")
 
 // wait prints the receipt of a removal once all copies have passed it.
-func (e *eraseCommand) wait(s *shell.Session, removed client.Removed, copies []awaited, reader *client.Client) error {
+func (e *Erase) wait(s *shell.Session, removed client.Removed, copies []awaited, reader *client.Client) error {
 	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
 	defer cancel()
 	r := receipt{

@@ -1,4 +1,4 @@
-package command
+package send
 
 import (
 	"time"
@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type purgeCommand struct {
+// Purge is lectern purge.
+type Purge struct {
 	shell.AdministrationFlags
 
 	Before    shell.Moment  `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
@@ -17,7 +18,7 @@ type purgeCommand struct {
 }
 
 // Help describes the removed records, with examples.
-func (purgeCommand) Help() string {
+func (Purge) Help() string {
 	return `The command removes entries with their events, and older events whose entry never came. Followers of the change feed see the removals. A purged entry comes back if its source sends it again.
 
 The command prints how many records it removed. If it was cut, run it again. See also the retention setting of the chart, which does this every day.
@@ -29,7 +30,7 @@ Examples:
 }
 
 // Run purges.
-func (p *purgeCommand) Run(s *shell.Session) error {
+func (p *Purge) Run(s *shell.Session) error {
 	before := p.Before.Time
 	switch {
 	case p.Before.IsZero() == (p.OlderThan == 0):

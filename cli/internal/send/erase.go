@@ -1,4 +1,4 @@
-package command
+package send
 
 import (
 	"bufio"
@@ -12,7 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type eraseCommand struct {
+// Erase is lectern erase.
+type Erase struct {
 	shell.AdministrationFlags
 	shell.ServerFlags
 
@@ -27,7 +28,7 @@ type eraseCommand struct {
 }
 
 // Help describes the effect, with examples.
-func (eraseCommand) Help() string {
+func (Erase) Help() string {
 	return `The removal is final, and later data for the id of an erased entry is rejected. Followers of the change feed see the removal of entries. Backups and copies of others stay. You may repeat the command; it prints how many records it removed.
 
 --all asks for the project's id first. It revokes the project's keys, and then removes its data from every service; the feed does not show that. If the command was cut, run it again.
@@ -41,7 +42,7 @@ Examples:
 }
 
 // Run erases.
-func (e *eraseCommand) Run(s *shell.Session) error {
+func (e *Erase) Run(s *shell.Session) error {
 	given := 0
 	for _, is := range []bool{e.Entry != "", e.Contact != "", e.All} {
 		if is {
@@ -86,7 +87,7 @@ func (e *eraseCommand) Run(s *shell.Session) error {
 }
 
 // removeProject removes the project from every service.
-func (e *eraseCommand) removeProject(s *shell.Session) error {
+func (e *Erase) removeProject(s *shell.Session) error {
 	admin, err := e.Administrator(s)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (e *eraseCommand) removeProject(s *shell.Session) error {
 }
 
 // confirm asks for the project's id, unless it was given.
-func (e *eraseCommand) confirm(s *shell.Session) error {
+func (e *Erase) confirm(s *shell.Session) error {
 	typed := e.Confirm
 	if typed == "" {
 		fmt.Fprintf(s.Err, "All data of the project %s will be removed, and its keys revoked. This cannot be undone.\nType the project's id to continue: ", e.Project)

@@ -1,4 +1,4 @@
-package command
+package send
 
 import (
 	"path/filepath"

@@ -1,4 +1,5 @@
-package command
+// Package send has the commands that send records in, and those that remove them.
+package send
 
 import (
 	"bytes"
@@ -27,7 +28,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
-type importCommands struct {
+// Import is lectern import: the commands that send files of records.
+type Import struct {
 	Entries            importEntries            `cmd:"" help:"Send entries in."`
 	Events             importEvents             `cmd:"" help:"Send events in."`
 	Embeddables        importEmbeddables        `cmd:"" help:"Send embeddables in."`
