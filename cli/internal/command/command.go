@@ -3,6 +3,7 @@
 package command
 
 import (
+	"github.com/lectern-dev/lectern/cli/internal/access"
 	"github.com/lectern-dev/lectern/cli/internal/read"
 	"github.com/lectern-dev/lectern/cli/internal/send"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
@@ -32,11 +33,11 @@ type commands struct {
 	Erase  send.Erase  `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge  send.Purge  `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
 
-	Login  loginCommand    `cmd:"" group:"Access:" help:"Store a URL, a project and its key for later commands."`
-	Whoami whoamiCommand   `cmd:"" group:"Access:" help:"Print what the key is and may do."`
-	Named  contextCommands `cmd:"" name:"context" group:"Access:" help:"List, choose and remove what lectern login stored."`
-	Keys   keysCommands    `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
-	Proxy  proxyCommands   `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
+	Login  access.Login    `cmd:"" group:"Access:" help:"Store a URL, a project and its key for later commands."`
+	Whoami access.Whoami   `cmd:"" group:"Access:" help:"Print what the key is and may do."`
+	Named  access.Contexts `cmd:"" name:"context" group:"Access:" help:"List, choose and remove what lectern login stored."`
+	Keys   access.Keys     `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
+	Proxy  access.Proxy    `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
 
 	Check          checkCommand   `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
 	Databases      rolesCommand   `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`

@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"fmt"
@@ -14,7 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-type keysCommands struct {
+// Keys is lectern keys: the commands for API keys.
+type Keys struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it. It is shown only this once."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
 	Rotate keysRotate `cmd:"" help:"Replace a key. The old one stays valid for a while."`

@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"errors"
@@ -13,7 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-type proxyCommands struct {
+// Proxy is lectern proxy: the commands for the credential proxy.
+type Proxy struct {
 	Check proxyCheck `cmd:"" help:"Report which rule of the credential proxy allows or refuses a request, without sending it."`
 }
 

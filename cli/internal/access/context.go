@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"maps"
@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-type contextCommands struct {
+// Contexts is lectern context: the commands for what lectern login stored.
+type Contexts struct {
 	List   contextList   `cmd:"" help:"List the contexts."`
 	Use    contextUse    `cmd:"" help:"Make a context the current one."`
 	Remove contextRemove `cmd:"" help:"Remove a context with its key from this machine."`

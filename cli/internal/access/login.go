@@ -1,4 +1,5 @@
-package command
+// Package access has the commands for keys, for what lectern login stores, and for the rules of the credential proxy.
+package access
 
 import (
 	"bufio"
@@ -13,14 +14,15 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-type loginCommand struct {
+// Login is lectern login.
+type Login struct {
 	URL     string `name:"url" type:"url" env:"LECTERN_URL" help:"The address of the API." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Name    string `help:"The context's name. Default: the project's id." placeholder:"NAME"`
 }
 
 // Help describes where the key goes, with examples.
-func (loginCommand) Help() string {
+func (Login) Help() string {
 	return `On a terminal, the command asks for the URL, the project and the key, which it does not show. Else it reads the key from standard input. It asks the API what the key may do, and stores the three as a context in a file that only this user can read. The context becomes the current one; see lectern context list.
 
 Examples:
@@ -30,7 +32,7 @@ Examples:
 }
 
 // Run asks, checks and stores.
-func (l *loginCommand) Run(s *shell.Session) error {
+func (l *Login) Run(s *shell.Session) error {
 	if err := l.ask(s); err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (l *loginCommand) Run(s *shell.Session) error {
 }
 
 // ask asks for what is missing.
-func (l *loginCommand) ask(s *shell.Session) error {
+func (l *Login) ask(s *shell.Session) error {
 	in := bufio.NewReader(s.In)
 	for _, question := range []struct {
 		text, flag, standard string
@@ -140,13 +142,14 @@ func await(s *shell.Session, read func() (string, error)) (string, error) {
 	}
 }
 
-type whoamiCommand struct {
+// Whoami is lectern whoami.
+type Whoami struct {
 	shell.APIFlags
 	shell.OutputFlags
 }
 
 // Help shows examples.
-func (whoamiCommand) Help() string {
+func (Whoami) Help() string {
 	return `The API's own record of the key: its id, project, scopes, rate and expiry.
 
 Examples:
@@ -157,7 +160,7 @@ Examples:
 }
 
 // Run asks.
-func (w *whoamiCommand) Run(s *shell.Session) error {
+func (w *Whoami) Run(s *shell.Session) error {
 	reader, err := w.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
