@@ -1,9 +1,10 @@
-// Package command is the command line of lectern: its commands, flags, help and output. Other packages in cli/internal
-// do the work.
+// Package command is the grammar of the command line: which commands and global flags there are. The commands are in one
+// package for each group of the help; package shell parses and runs them.
 package command
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/access"
+	"github.com/lectern-dev/lectern/cli/internal/operate"
 	"github.com/lectern-dev/lectern/cli/internal/read"
 	"github.com/lectern-dev/lectern/cli/internal/send"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
@@ -39,9 +40,9 @@ type commands struct {
 	Keys   access.Keys     `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
 	Proxy  access.Proxy    `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
 
-	Check          checkCommand   `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
-	Databases      rolesCommand   `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`
-	MigrateToCitus migrateCommand `cmd:"" group:"Operate:" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
+	Check          operate.Check          `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
+	Databases      operate.Databases      `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`
+	MigrateToCitus operate.MigrateToCitus `cmd:"" group:"Operate:" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
 
 	Completion completionCommand `cmd:"" group:"This program:" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" group:"This program:" help:"Print the version."`

@@ -1,4 +1,5 @@
-package command
+// Package operate has the commands for operators of an installation.
+package operate
 
 import (
 	"bytes"
@@ -17,7 +18,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-type checkCommand struct {
+// Check is lectern check.
+type Check struct {
 	shell.APIFlags
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
@@ -26,7 +28,7 @@ type checkCommand struct {
 }
 
 // Help describes the expected answers, with examples.
-func (checkCommand) Help() string {
+func (Check) Help() string {
 	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, the command asks for a record that does not exist, and expects 404. Without a key, it also accepts 401 where a key may be needed, so it only checks that operations ask for one. The exit code is 1 if an answer is not the one in the API's description.
 
 Examples:
@@ -45,7 +47,7 @@ type calledOperation struct {
 }
 
 // Run calls and prints one line an operation.
-func (c *checkCommand) Run(s *shell.Session) error {
+func (c *Check) Run(s *shell.Session) error {
 	targets := map[routes.Service]string{}
 	for name, at := range c.Service {
 		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
@@ -102,7 +104,7 @@ func (c *checkCommand) Run(s *shell.Session) error {
 
 // checker calls operations, and keeps the identifiers in their answers for later ones.
 type checker struct {
-	command *checkCommand
+	command *Check
 	key     string
 	http    *http.Client
 	known   map[string]string // values of the variables of paths

@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"github.com/lectern-dev/lectern/shared/config"
@@ -7,8 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// migrateCommand moves a database from one Postgres to a Citus cluster, or back.
-type migrateCommand struct {
+// MigrateToCitus is lectern migrate-to-citus: it moves a database from one Postgres to a Citus cluster, or back.
+type MigrateToCitus struct {
 	Step        string   `arg:"" enum:"prepare,distribute,finish,undo" help:"prepare: connect the machines. distribute: copy the tables to the workers and switch over; reads continue, writes wait. finish: free the space of the old tables. undo: move all tables back to one machine."`
 	DatabaseURL string   `name:"database-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"A service's database, by a superuser." placeholder:"URL"`
 	Coordinator string   `help:"The address of that server for the workers; for prepare." placeholder:"HOST:PORT"`
@@ -16,7 +16,7 @@ type migrateCommand struct {
 }
 
 // Help returns the text of --help in addition to the options.
-func (migrateCommand) Help() string {
+func (MigrateToCitus) Help() string {
 	return `Take the steps in this order. You may repeat each, and undo each but the last. Reads continue throughout. docs/how-to/scale.md describes each step and the checks before the next one.
 
 Examples:
@@ -29,7 +29,7 @@ Examples:
 }
 
 // Run does one step.
-func (m migrateCommand) Run(s *shell.Session) error {
+func (m MigrateToCitus) Run(s *shell.Session) error {
 	d := &distribute.Database{
 		URL: config.NewSecret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,
 		Say: func(format string, args ...any) { s.Note(format, args...) },

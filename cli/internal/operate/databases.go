@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// rolesCommand creates the databases and roles of an installation, and the Secrets of the chart.
-type rolesCommand struct {
+// Databases is lectern databases: it creates the databases and roles of an installation, and the Secrets of the chart.
+type Databases struct {
 	Admin   string `name:"admin-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"The Postgres server, by a role that may create roles and databases. Other users of this machine can see flags: prefer the variable." placeholder:"URL"`
 	Secrets string `required:"" type:"path" help:"The file of the Secrets. An existing one may hold only these. It is read first, and its URLs stay." placeholder:"FILE"`
 	Apply   bool   `help:"Execute the SQL instead of printing it."`
@@ -28,7 +28,7 @@ type rolesCommand struct {
 }
 
 // Help describes the steps, with examples.
-func (rolesCommand) Help() string {
+func (Databases) Help() string {
 	return `The command makes five databases with 19 roles, one for each right, and a Secret of URLs for each database. The migrations grant the roles their rights.
 
 It prints the missing SQL, or executes it with --apply. FILE has the only copy of generated passwords, until you apply it. Do not keep it: before the next run, get the Secrets from the cluster. A second run changes nothing.
@@ -46,7 +46,7 @@ Examples:
 }
 
 // Run prints or makes what is missing.
-func (d *rolesCommand) Run(s *shell.Session) error {
+func (d *Databases) Run(s *shell.Session) error {
 	get := fmt.Sprintf("kubectl -n NAMESPACE get secret %s -o yaml", strings.Join(databases.SecretNames(d.Release), " "))
 	known, err := readSecrets(d.Secrets, d.Release)
 	if err != nil {
