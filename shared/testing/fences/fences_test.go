@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,32 @@ func TestWorkspaceKeepsItsFences(t *testing.T) {
 	}
 	for _, v := range violations(all) {
 		t.Error(v)
+	}
+	for _, named := range append([]string{program, commandLine, destination, shell}, commandGroups...) {
+		if !slices.ContainsFunc(all, func(p pkg) bool { return p.path == named }) {
+			t.Errorf("%s is fenced, but there is no such package", named)
+		}
+	}
+}
+
+func TestFencesOfTheCommandLine(t *testing.T) {
+	for _, tt := range []struct {
+		path, imports string
+		want          int
+	}{
+		{"cli/cmd/lectern", "cli/internal/command", 0},
+		{"cli/internal/command", "cli/internal/read", 0},
+		{"cli/internal/read", "cli/internal/shell", 0},
+		{"cli/internal/read", "cli/internal/destination", 0},
+		{"cli/internal/read", "cli/internal/send", 1},
+		{"cli/internal/shell", "cli/internal/access", 1},
+		{"cli/internal/destination", "cli/internal/read", 1},
+		{"cli/internal/operate", "cli/internal/command", 1},
+		{"cli/internal/export", "cli/internal/shell", 1},
+	} {
+		if found := violations([]pkg{{path: tt.path, imports: []string{prefix + tt.imports}}}); len(found) != tt.want {
+			t.Errorf("%s imports %s: %q; want %d", tt.path, tt.imports, found, tt.want)
+		}
 	}
 }
 

@@ -62,6 +62,12 @@ func importRules(path, imported string) []string {
 		broken = append(broken, "the types of the custom resources import nothing but their specs and Kubernetes' API machinery")
 	case path == "proxy/resource":
 		broken = append(broken, "the specs of resources import nothing of ours")
+	case own == commandLine && path != program:
+		broken = append(broken, "nothing but the program imports the grammar of the command line")
+	case slices.Contains(commandGroups, own) && path != commandLine:
+		broken = append(broken, "groups of commands share what they need in shell, or in a package below them")
+	case own == shell && path != program && path != commandLine && path != destination && !slices.Contains(commandGroups, path):
+		broken = append(broken, "what does the work of a command knows nothing of the command line")
 	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
 		broken = append(broken, "shared imports nothing but shared")
 	case from != "" && to != "" && from != to:
@@ -95,6 +101,19 @@ func dependencyRules(path, dep string) []string {
 		broken = append(broken, "cli and client know nothing of Kubernetes")
 	}
 	return broken
+}
+
+// The floors of the command line, from the top: the program, the grammar, the groups of its commands, and what they share.
+const (
+	program     = "cli/cmd/lectern"
+	commandLine = "cli/internal/command"
+	destination = "cli/internal/destination"
+	shell       = "cli/internal/shell"
+)
+
+// commandGroups are the packages of the commands, one for each group of the help.
+var commandGroups = []string{
+	"cli/internal/try", "cli/internal/read", "cli/internal/send", "cli/internal/access", "cli/internal/operate",
 }
 
 // serviceOf returns the service that a package belongs to, or "".
