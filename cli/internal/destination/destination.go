@@ -95,7 +95,7 @@ func (o Options) receiver() (Destination, error) {
 	if o.Verify {
 		return nil, shell.Usagef("--verify was given with a receiver; allowed: postgres, file, s3")
 	}
-	return o.Receiver.Open("--to", push.Options{
+	return o.Receiver.OpenReceiver("--to", push.Options{
 		URL: o.URL, Secret: o.Environ["LECTERN_SYNC_SECRET"], Source: o.Source, Moved: o.Moved, Schema: o.Schema, Resume: o.Resume, Mask: o.Mask, Note: o.Note,
 	})
 }

@@ -39,8 +39,8 @@ func (f *ReceiverFlags) Query() client.ChangeQuery {
 	return q
 }
 
-// Open returns the receiver that o names, with the settings of the flags. flag is the one that gave the URL.
-func (f *ReceiverFlags) Open(flag string, o push.Options) (*push.Destination, error) {
+// OpenReceiver returns the receiver that o names, with the settings of the flags. flag is the one that gave the URL.
+func (f *ReceiverFlags) OpenReceiver(flag string, o push.Options) (*push.Destination, error) {
 	if _, err := strconv.ParseUint(f.From, 10, 63); err != nil && f.From != "" && f.From != "beginning" && f.From != "now" {
 		return nil, shell.Usagef("--from was given as %q; allowed: beginning, now, the number of a change", f.From)
 	}

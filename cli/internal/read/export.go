@@ -239,17 +239,3 @@ func runExportBy(s *shell.Session, api shell.APIFlags, open func(client.Retry, i
 	}
 	return nil
 }
-
-// size gives bytes in the unit that suits.
-func size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	n, unit := float64(bytes), 0
-	for n >= 1024 && unit < len(units)-1 {
-		n /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	return fmt.Sprintf("%.1f %s", n, units[unit])
-}

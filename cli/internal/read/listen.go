@@ -86,7 +86,7 @@ func (f *Listen) Run(s *shell.Session) error {
 		return err
 	}
 	source := replicate.Source{URL: f.URL, ProjectID: f.Project}
-	if to.Destination, err = f.Open("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
+	if to.Destination, err = f.OpenReceiver("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
 		return err
 	}
 	result, err := replicate.Run(s.Context, replicate.Options{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -60,13 +59,6 @@ For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN an
 A receiver gets the changes by HTTP POST, signed as Standard Webhooks say, with the secret in LECTERN_SYNC_SECRET or --secret-file: whsec_ and the base64 of 24 to 64 bytes; two during a rotation. One request is in flight. Every answer but 2xx is a failure, and the command tries again for ever. 410 stops it until --resume is given. A request may come again: a receiver drops changes whose seq is not greater than the last that it stored.`
 }
 
-// tooManyKeys is the message for keys that get no column.
-const tooManyKeys = "Some keys of entry_data have no column, because there are %d already; their values are in entry_data."
-
-// memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
-// Parquet.
-const memoryLimit = 72 << 20
-
 // collectAt lets the heap grow up to memoryLimit between two garbage collections, in percent of what is in use.
 const collectAt = 400
 
@@ -116,7 +108,7 @@ func (f *Sync) Run(s *shell.Session) error {
 		Note: report.note,
 	}
 	if f.Verify {
-		return f.verify(s, o, to)
+		return verify(s, o, to, f.Repair)
 	}
 	result, err := replicate.Run(s.Context, o)
 	report.done()
@@ -143,14 +135,6 @@ func (f *Sync) Run(s *shell.Session) error {
 	return nil
 }
 
-// counted returns n with one if n is 1, else with many.
-func counted(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func (f *Sync) source() replicate.Source {
 	return replicate.Source{URL: f.URL, ProjectID: f.Project}
 }
@@ -164,19 +148,6 @@ func (f *Sync) choice() (columns.Choice, error) {
 		return columns.Choice{}, nil
 	}
 	return readColumns(f.Columns, "auto, none or a file")
-}
-
-// readColumns returns the columns that the file of --columns lists. The flag also takes what allowed says.
-func readColumns(path, allowed string) (columns.Choice, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return columns.Choice{}, shell.Usagef("--columns takes %s: %w", allowed, err)
-	}
-	list, err := columns.Parse(data)
-	if err != nil {
-		return columns.Choice{}, shell.Usagef("--columns %s: %w", path, err)
-	}
-	return columns.Choice{Listed: list}, nil
 }
 
 // destination returns the destination of --to. It gives texts for the user to note.

@@ -16,11 +16,11 @@ import (
 // mostDifferences bounds the differences that are printed. More are only counted.
 const mostDifferences = 1000
 
-// verify compares the copy with its source, and prints what differs.
-func (f *Sync) verify(s *shell.Session, o replicate.Options, to destination.Destination) error {
+// verify compares the copy with its source, and prints what differs. With repair it also mends the copy.
+func verify(s *shell.Session, o replicate.Options, to destination.Destination, repair bool) error {
 	printed, out := 0, json.NewEncoder(s.Out)
 	found, err := replicate.Verify(s.Context, replicate.Verification{
-		Options: o, Folder: os.TempDir(), Repair: f.Repair,
+		Options: o, Folder: os.TempDir(), Repair: repair,
 		Name: func(d replicate.Difference) error {
 			if printed++; printed > mostDifferences {
 				return nil
