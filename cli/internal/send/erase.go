@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -21,10 +19,8 @@ type Erase struct {
 	Contact string `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
 	All     bool   `help:"Remove all data of the project, and revoke its API keys."`
 	shell.OutputFlags
-	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"URL"`
-	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
-	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
-	Confirm string        `help:"Do not ask before --all removes this project." placeholder:"ID"`
+	waitFlags
+	Confirm string `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
 // Help describes the effect, with examples.
@@ -61,7 +57,7 @@ func (e *Erase) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	copies, reader, err := e.copies(s)
+	copies, reader, err := e.copies(s, e.ServerFlags, e.Project)
 	if err != nil {
 		return err
 	}
@@ -83,7 +79,13 @@ func (e *Erase) Run(s *shell.Session) error {
 	if len(copies) == 0 {
 		return e.PrintValue(s, all)
 	}
-	return e.wait(s, all, copies, reader)
+	r, err := e.wait(s, receipt{
+		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: all.Entries, Events: all.Events, RemovedAt: s.Now().UTC(),
+	}, copies, reader)
+	if err != nil {
+		return err
+	}
+	return e.PrintValue(s, r)
 }
 
 // removeProject removes the project from every service.
@@ -128,34 +130,4 @@ func (e *Erase) confirm(s *shell.Session) error {
 		return shell.Usagef("%q is not the project's id, %q: nothing was removed", typed, e.Project)
 	}
 	return nil
-}
-
-// counter shows the number of removed records.
-type counter struct {
-	bar *progress.Bar // nil for a quiet command
-	n   int64
-}
-
-// newCounter returns a counter up to total; 0 is an unknown total.
-func newCounter(s *shell.Session, total int64) *counter {
-	if s.Quiet {
-		return &counter{}
-	}
-	return &counter{bar: progress.Count(s.Err, total)}
-}
-
-// add adds n, and shows the sum by format.
-func (c *counter) add(n int, format string, args ...any) {
-	c.n += int64(n)
-	if c.bar != nil {
-		c.bar.Set(c.n, format, append([]any{c.n}, args...)...)
-	}
-}
-
-// done removes the bar.
-func (c *counter) done() {
-	if c.bar != nil {
-		c.bar.Done()
-		c.bar = nil
-	}
 }

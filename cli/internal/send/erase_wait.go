@@ -13,6 +13,13 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
+// waitFlags say for which copies of the project a removal waits.
+type waitFlags struct {
+	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"URL"`
+	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
+	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
+}
+
 // receipt says what was removed, and which copies have removed it too.
 type receipt struct {
 	ProjectID string `json:"project_id"`
@@ -43,19 +50,19 @@ type awaited struct {
 }
 
 // copies returns the copies of --wait, which must be reachable and of the project, and a client that may read the feed.
-func (e *Erase) copies(s *shell.Session) (list []awaited, reader *client.Client, err error) {
-	if len(e.Wait) == 0 {
+func (f waitFlags) copies(s *shell.Session, server shell.ServerFlags, project string) (list []awaited, reader *client.Client, err error) {
+	if len(f.Wait) == 0 {
 		return nil, nil, nil
 	}
-	if reader, err = e.Client(shell.Interactive(), s.Err); err != nil {
+	if reader, err = server.Client(shell.Interactive(), s.Err); err != nil {
 		return nil, nil, err
 	}
-	if _, err := reader.ChangesPage(s.Context, e.Project, client.ChangeQuery{After: "now", PageSize: 1}); err != nil {
+	if _, err := reader.ChangesPage(s.Context, project, client.ChangeQuery{After: "now", PageSize: 1}); err != nil {
 		return nil, nil, err
 	}
-	for _, to := range e.Wait {
+	for _, to := range f.Wait {
 		d, err := destination.Open(destination.Options{
-			URL: to, Schema: e.Schema, Source: replicate.Source{URL: e.URL, ProjectID: e.Project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
+			URL: to, Schema: f.Schema, Source: replicate.Source{URL: server.URL, ProjectID: project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
 		})
 		if err != nil {
 			return nil, nil, err
@@ -68,8 +75,8 @@ func (e *Erase) copies(s *shell.Session) (list []awaited, reader *client.Client,
 		if a.before, err = v.Status(s.Context); err != nil {
 			return nil, nil, err
 		}
-		if a.before.ProjectID != e.Project {
-			return nil, nil, fmt.Errorf("the %s is a copy of project %q, not of %q; nothing was removed", d, a.before.ProjectID, e.Project)
+		if a.before.ProjectID != project {
+			return nil, nil, fmt.Errorf("the %s is a copy of project %q, not of %q; nothing was removed", d, a.before.ProjectID, project)
 		}
 		list = append(list, a)
 	}
@@ -79,13 +86,10 @@ func (e *Erase) copies(s *shell.Session) (list []awaited, reader *client.Client,
 // errNotPassed says that a copy works and is behind.
 var errNotPassed = errors.New("its sync has not come to the removal yet")
 
-// wait prints the receipt of a removal once all copies have passed it.
-func (e *Erase) wait(s *shell.Session, removed client.Removed, copies []awaited, reader *client.Client) error {
-	ctx, cancel := context.WithTimeout(s.Context, e.Timeout)
+// wait returns the receipt of a removal once all copies have passed it.
+func (f waitFlags) wait(s *shell.Session, r receipt, copies []awaited, reader *client.Client) (receipt, error) {
+	ctx, cancel := context.WithTimeout(s.Context, f.Timeout)
 	defer cancel()
-	r := receipt{
-		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: removed.Entries, Events: removed.Events, RemovedAt: s.Now().UTC(),
-	}
 	for _, one := range copies {
 		say := replicate.Once(func(text string) { s.Note("Removed. Waiting for the %s%s", one.name, text) })
 		var last error      // before the time-out, which hides it
@@ -101,13 +105,13 @@ func (e *Erase) wait(s *shell.Session, removed client.Removed, copies []awaited,
 				break
 			}
 			if s.Context.Err() != nil {
-				return s.Context.Err()
+				return r, s.Context.Err()
 			}
 			if last == nil || ctx.Err() == nil {
 				last = err
 			}
 			if ctx.Err() != nil {
-				return fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", e.Timeout, one.name, last)
+				return r, fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", f.Timeout, one.name, last)
 			}
 			if errors.Is(err, errNotPassed) {
 				say(": " + shell.OneLine(err))
@@ -121,7 +125,7 @@ func (e *Erase) wait(s *shell.Session, removed client.Removed, copies []awaited,
 			}
 		}
 	}
-	return e.PrintValue(s, r)
+	return r, nil
 }
 
 // passed returns an error until the copy has all changes up to the number of the removal, which it adds to the receipt.
