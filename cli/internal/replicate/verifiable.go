@@ -51,7 +51,7 @@ type State interface {
 // Row is a row of a change.
 type Row struct {
 	client.Change
-	// Columns has the values that the row has for keys of entry_data, if the copy stores such values apart.
+	// Columns has what the copy stores apart from the change, such as values for keys of entry_data.
 	Columns string
 }
 

@@ -141,6 +141,10 @@ func testVerifyPostgres(t *testing.T, rounds int) {
 	if text := w.value(t, `SELECT title || status FROM `+in+`embeddables, `+in+`experiment_history`); text != "Title ürunning" {
 		t.Errorf("a repair writes no embeddables and experiments again: %s", text)
 	}
+	// A row has one form of entry_data, and no reason of a removal.
+	w.exec(t, `UPDATE `+in+`entries SET entry_data_text = '' WHERE entry_id = 'en_7'; UPDATE `+in+`entries SET removal_reason = 'x' WHERE entry_id = 'odd';
+		UPDATE `+in+`events SET removal_reason = 'x' WHERE event_key = '`+k+`'`)
+	mended("stale entry en_7", "stale entry odd", "stale event "+k)
 	for range rounds {
 		mended(injure())
 	}

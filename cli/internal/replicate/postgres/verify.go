@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,13 +79,13 @@ func (s *state) Rows(ctx context.Context) iter.Seq2[replicate.Row, error] {
 	entry := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	// The columns have the names of the API.
 	sql := `
-SELECT t.seq, row_to_json(r), NULL, ` + shownValues("t.entry_columns") + `
+SELECT t.seq, row_to_json(r), NULL, ` + besides("t.entry_data_text", "t.removal_reason") + ` || ` + shownValues("t.entry_columns") + `
 FROM ` + in("entries") + ` AS t, LATERAL (
-    SELECT ` + listed("t.", entry) + `, coalesce(t.entry_data::text, t.entry_data_text, '') AS entry_data
+    SELECT ` + listed("t.", entry) + `, coalesce(t.entry_data::text, '') AS entry_data
 ) AS r
 WHERE t.removed_at IS NULL
 UNION ALL
-SELECT seq, NULL, row_to_json(r), '' FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
+SELECT seq, NULL, row_to_json(r), ` + besides("r.removal_reason") + ` FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
 	return func(yield func(replicate.Row, error) bool) {
 		rows, err := s.tx.Query(ctx, sql)
 		if err == nil {
@@ -107,14 +108,19 @@ SELECT seq, NULL, row_to_json(r), '' FROM ` + in("events") + ` AS r WHERE remove
 	}
 }
 
+// besides returns the text of columns that are null in most rows.
+func besides(columns ...string) string {
+	return `concat(quote_literal(` + strings.Join(columns, `), quote_literal(`) + `))`
+}
+
 // shownValues returns the text of values of entry_columns. A key without a value may be missing: its column came later.
 func shownValues(of string) string {
 	return `coalesce(nullif(jsonb_strip_nulls(` + of + `), '{}')::text, '')`
 }
 
-// storedData returns entry_data or entry_data_text, and entry_columns, as a copy has them.
+// storedData returns entry_data, and then entry_data_text with entry_columns, as a copy has them.
 var storedData = `
-SELECT coalesce(j.data::text, u.data, ''), ` + shownValues("CASE WHEN j.data IS NULL OR NOT u.fits THEN u.shown::jsonb END") + `
+SELECT coalesce(j.data::text, ''), ` + besides("CASE WHEN j.data IS NULL THEN u.data END") + ` || ` + shownValues("CASE WHEN j.data IS NULL OR NOT u.fits THEN u.shown::jsonb END") + `
 FROM unnest($1::text[], $2::boolean[], $3::boolean[], $4::text[]) WITH ORDINALITY AS u (data, plain, fits, shown, n), LATERAL (
     SELECT CASE WHEN u.plain THEN u.data::jsonb ELSE pg_temp.lectern_to_jsonb(u.data) END AS data OFFSET 0
 ) AS j
