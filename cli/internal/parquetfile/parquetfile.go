@@ -45,6 +45,7 @@ type Writer[T any] struct {
 	rows   []parquet.Row // reused
 	values []any         // reused
 	empty  map[int]bool  // columns without values
+	plain  bool          // rows are written as values of T: the library loses rows if a file also has others
 	count  int           // of rows in the row group
 	start  int64         // where the row group begins in the file
 }
@@ -74,6 +75,7 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
+		plain: len(set.Columns()) == 0 && len(nulls) == 0,
 		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
@@ -111,16 +113,51 @@ func nodeOf(t columns.Type) parquet.Node {
 	return parquet.String()
 }
 
+// chunk is how many rows are written at a time.
+const chunk = 100
+
 // Write writes rows. Those of a row group stay in memory, compressed, until it is full.
 func (w *Writer[T]) Write(rows []T) error {
-	const chunk = 100
-	for len(rows) > 0 {
-		n := min(chunk, len(rows), RowGroup-w.count)
-		if err := w.writeSome(rows[:n]); err != nil {
+	return w.inChunks(len(rows), func(from, to int) error { return w.writeSome(rows[from:to]) })
+}
+
+// Copy writes the rows that keep selects of a file that a Writer of T has written. Their values are not decoded: the columns of
+// entry_data stay as they are in the file, and columns that the file lacks are null. The rows have the columns seq and entry_id.
+// The caller copies before the first Write.
+func (w *Writer[T]) Copy(file io.ReaderAt, keep func(seq int64, entryID string) bool) error {
+	w.plain = false
+	return guarded(func() error {
+		r := parquet.NewGenericReader[T](file, w.out.Schema())
+		defer r.Close()
+		number, _ := w.fixed.Lookup("seq")
+		id, _ := w.fixed.Lookup(entryID)
+		rows := make([]parquet.Row, chunk)
+		for {
+			n, end := r.ReadRows(rows)
+			if end != nil && !errors.Is(end, io.EOF) {
+				return fmt.Errorf("decode Parquet: %w", end)
+			}
+			kept := slices.DeleteFunc(rows[:n], func(r parquet.Row) bool { return !keep(r[number.ColumnIndex].Int64(), r[id.ColumnIndex].String()) })
+			err := w.inChunks(len(kept), func(from, to int) error {
+				_, err := w.out.WriteRows(kept[from:to])
+				return err
+			})
+			if err != nil || end != nil {
+				return err
+			}
+		}
+	})
+}
+
+// inChunks calls write with the bounds of each chunk of n rows, and ends row groups.
+func (w *Writer[T]) inChunks(n int, write func(from, to int) error) error {
+	for from := 0; from < n; {
+		to := min(n, from+chunk, from+RowGroup-w.count)
+		if err := write(from, to); err != nil {
 			return fmt.Errorf("encode Parquet: %w", err)
 		}
-		rows = rows[n:]
-		w.count += n
+		w.count += to - from
+		from = to
 		if w.count == RowGroup || w.out.Size()-w.start >= rowGroupBytes {
 			if err := w.out.Flush(); err != nil {
 				return fmt.Errorf("encode Parquet: %w", err)
@@ -132,7 +169,7 @@ func (w *Writer[T]) Write(rows []T) error {
 }
 
 func (w *Writer[T]) writeSome(rows []T) error {
-	if len(w.values) == 0 && len(w.empty) == 0 { // the library knows the type
+	if w.plain { // the library knows the type
 		_, err := w.out.Write(rows)
 		return err
 	}
@@ -186,8 +223,7 @@ func (w *Writer[T]) Close() error {
 // out the columns of entry_data.
 func Rows[T any](file io.ReaderAt) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		const chunk = 500
-		rows := make([]T, chunk)
+		rows := make([]T, 500)
 		var r *parquet.GenericReader[T]
 		n := 0
 		err := guarded(func() error {

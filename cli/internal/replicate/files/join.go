@@ -75,23 +75,29 @@ func write[T row](ctx context.Context, d *Destination, kind string, from []file,
 	var b bytes.Buffer
 	var made file
 	w := parquetfile.NewWriter(&b, set, dataOf[T], d.Mask.Names()...)
-	put := func(rows []T) error {
-		rows = slices.DeleteFunc(rows, func(r T) bool { return removed.has(r.key()) })
-		if len(rows) == 0 {
-			return nil
+	keep := func(k key) bool {
+		if removed.has(k) {
+			return false
 		}
 		if made.Rows == 0 {
-			made.FirstSeq = rows[0].key().Seq
+			made.FirstSeq = k.Seq
 		}
-		made.Rows, made.LastSeq = made.Rows+len(rows), rows[len(rows)-1].key().Seq
-		return w.Write(rows)
+		made.Rows, made.LastSeq = made.Rows+1, k.Seq
+		return true
 	}
 	for _, f := range from {
-		if err := eachRows(ctx, d, f, put); err != nil {
+		data, sum, err := d.content(ctx, f)
+		if err == nil && sum != f.SHA256 {
+			err = d.changed(f)
+		}
+		if err == nil {
+			err = w.Copy(bytes.NewReader(data), func(seq int64, entryID string) bool { return keep(key{seq, entryID}) })
+		}
+		if err != nil {
 			return made, err
 		}
 	}
-	if err := put(rows); err != nil {
+	if err := w.Write(slices.DeleteFunc(rows, func(r T) bool { return !keep(r.key()) })); err != nil {
 		return made, err
 	}
 	if err := w.Close(); err != nil {
@@ -129,16 +135,26 @@ func (d *Destination) eachKey(ctx context.Context, files []file, do func(key)) e
 // errDamaged is in the chain of the error for a file that is missing or cannot be decoded.
 var errDamaged = errors.New("restore it, or let lectern sync --verify --repair write its rows again")
 
+// content reads a file of the copy, and returns its digest.
+func (d *Destination) content(ctx context.Context, f file) (data []byte, sum string, err error) {
+	data, _, err = d.read(ctx, f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s lacks the file %s, which its %s names: %w", d, f.Path, manifestName, errDamaged)
+	}
+	return data, sumOf(data), err
+}
+
+// changed returns the error for a file with another digest than the manifest's.
+func (d *Destination) changed(f file) error {
+	return fmt.Errorf("the file %s of %s is not as it was written: %w", f.Path, d, errDamaged)
+}
+
 // eachRows calls do with the rows of a file of the copy, some at a time.
 func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) error) error {
-	data, _, err := d.read(ctx, f.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s lacks the file %s, which its %s names: %w", d, f.Path, manifestName, errDamaged)
-	}
+	data, sum, err := d.content(ctx, f)
 	if err != nil {
 		return err
 	}
-	sum := sumOf(data)
 	if d.sums != nil {
 		d.sums[f.Path] = sum
 	}
@@ -151,7 +167,7 @@ func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) e
 		}
 	}
 	if d.sums == nil && sum != f.SHA256 {
-		return fmt.Errorf("the file %s of %s is not as it was written: %w", f.Path, d, errDamaged)
+		return d.changed(f)
 	}
 	return nil
 }
