@@ -632,6 +632,12 @@ func TestPostgresHasColumns(t *testing.T) {
 		t.Errorf("%s grants", granted)
 	}
 
+	// A key that has come back with another type, as after a repair.
+	w.exec(t, `UPDATE "Copy of shop".lectern_columns SET type = 'text' WHERE key = 'at'`)
+	w.MustIngest(t, "entries", entry("en_5", 2, `{"at":"tomorrow"}`))
+	w.mustSync(t, w.options())
+	read(`at`, view+` WHERE at = 'tomorrow'`, `[{"at":"tomorrow"}]`)
+
 	other := w.options()
 	other.Columns = columns.Choice{}
 	if _, err := w.sync(t.Context(), small{w.open(t, other)}); err == nil || !strings.Contains(err.Error(), "has a copy with --columns auto, not none") {

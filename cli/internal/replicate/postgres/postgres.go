@@ -50,7 +50,9 @@ type Destination struct {
 	loadTo *int64
 	asText int64
 	views  map[string]*columns.Set // by embeddable
-	stale  map[string]time.Time    // embeddables whose view lacks columns, and when to try next
+	stale  map[string]time.Time    // embeddables whose view lacks columns or has others, and when to try next
+	// retyped has the embeddables whose view has a column of another type.
+	retyped map[string]bool
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.

@@ -33,14 +33,14 @@ func viewOf(embeddableID string) string {
 }
 
 const viewsOf = `
-SELECT c.relname, array_agg(a.attname::text)
+SELECT c.relname, json_object_agg(a.attname, a.atttypid::regtype::text)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE n.nspname = $1 AND c.relkind = 'v'
 GROUP BY c.relname`
 
-// loadViews reads the columns that the views should have, and finds views that lack some.
+// loadViews reads the columns that the views should have, and finds views that lack some or have others.
 func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, d.sql.readColumns)
 	if err != nil {
@@ -59,19 +59,26 @@ func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	there := map[string][]string{}
+	there := map[string]map[string]string{} // types by view and column
 	var view string
-	var has []string
+	var has map[string]string
 	if _, err := pgx.ForEachRow(rows, []any{&view, &has}, func() error {
 		there[view], has = has, nil
 		return nil
 	}); err != nil {
 		return err
 	}
-	d.views, d.stale = map[string]*columns.Set{}, map[string]time.Time{}
+	d.views, d.stale, d.retyped = map[string]*columns.Set{}, map[string]time.Time{}, map[string]bool{}
 	for id, list := range lists {
 		d.views[id] = d.Columns.Restore(list)
-		if slices.ContainsFunc(list, func(c columns.Column) bool { return !slices.Contains(there[viewOf(id)], c.Name) }) {
+		for _, c := range list {
+			switch there[viewOf(id)][c.Name] {
+			case typeOf(c.Type):
+				continue
+			case "":
+			default:
+				d.retyped[id] = true
+			}
 			d.stale[id] = time.Time{}
 		}
 	}
@@ -147,6 +154,7 @@ func (d *Destination) showViews(ctx context.Context) {
 		switch {
 		case err == nil:
 			delete(d.stale, id)
+			delete(d.retyped, id)
 		case d.conn.IsClosed() || ctx.Err() != nil:
 			return // the next batch fails
 		default:
@@ -156,7 +164,8 @@ func (d *Destination) showViews(ctx context.Context) {
 	}
 }
 
-// createView makes the view of an embeddable's entries, or replaces it by one with more columns.
+// createView makes the view of an embeddable's entries, or replaces it by one with more columns. Postgres replaces no view by
+// one with other types, so such a view is dropped before, with its grants.
 func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID string) error {
 	list := d.views[embeddableID].Columns()
 	texts := []string{embeddableID}
@@ -173,7 +182,13 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	}
 	id, keys := quoted[0], quoted[1:]
 	var sql strings.Builder
-	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize(),
+	view := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize()
+	if d.retyped[embeddableID] {
+		if _, err := tx.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", view,
 		listed("t.", names(entryColumns, "entry_columns", "removed_at", "removal_reason")))
 	for i, c := range list {
 		value := "coalesce(t.entry_columns, t.entry_data) ->> " + keys[i]
@@ -187,6 +202,19 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	fmt.Fprintf(&sql, "\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL", pgx.Identifier{d.Schema, "entries"}.Sanitize(), id)
 	_, err = tx.Exec(ctx, sql.String())
 	return err
+}
+
+// typeOf returns the name of the type that a column of a view has.
+func typeOf(t columns.Type) string {
+	switch t {
+	case columns.Double:
+		return "double precision"
+	case columns.Integer:
+		return "bigint"
+	case columns.Timestamp:
+		return "timestamp with time zone"
+	}
+	return kindOf(t)
 }
 
 // kindOf returns the types to which a column's text is cast, one after the other.
