@@ -121,10 +121,10 @@ func (w *Writer[T]) Write(rows []T) error {
 	return w.inChunks(len(rows), func(from, to int) error { return w.writeSome(rows[from:to]) })
 }
 
-// Copy writes the rows that keep selects of a file that a Writer of T has written. Their values are not decoded: the columns of
+// Copy writes to w the rows that keep selects of a file that a Writer of T has written. Their values are not decoded: the columns of
 // entry_data stay as they are in the file, and columns that the file lacks are null. The rows have the columns seq and entry_id.
-// The caller copies before the first Write.
-func (w *Writer[T]) Copy(file io.ReaderAt, keep func(seq int64, entryID string) bool) error {
+// The caller copies before the first Write. Copy is no method, because each package with a Writer would compile a method.
+func Copy[T any](w *Writer[T], file io.ReaderAt, keep func(seq int64, entryID string) bool) error {
 	w.plain = false
 	return guarded(func() error {
 		r := parquet.NewGenericReader[T](file, w.out.Schema())

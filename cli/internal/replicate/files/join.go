@@ -91,7 +91,7 @@ func write[T row](ctx context.Context, d *Destination, kind string, from []file,
 			err = d.changed(f)
 		}
 		if err == nil {
-			err = w.Copy(bytes.NewReader(data), func(seq int64, entryID string) bool { return keep(key{seq, entryID}) })
+			err = parquetfile.Copy(w, bytes.NewReader(data), func(seq int64, entryID string) bool { return keep(key{seq, entryID}) })
 		}
 		if err != nil {
 			return made, err
