@@ -117,8 +117,9 @@ type Answers struct {
 	Key        string         `json:"key"`
 	Entries    int64          `json:"entries"`
 	Unreadable int64          `json:"unreadable"`
-	None       int64          `json:"none"`   // entries without the key
-	Others     int64          `json:"others"` // entries with a value that is not listed
+	None       int64          `json:"none"`     // entries without an answer: no key, null, white space, or an array of nothing else
+	Multiple   int64          `json:"multiple"` // entries with an array, each of whose different elements counts
+	Others     int64          `json:"others"`   // entries with a value that is not listed
 	Values     []AnswerValue  `json:"values"`
 	Numbers    *AnswerNumbers `json:"numbers"` // nil if no value is a number
 }

@@ -16,7 +16,7 @@ func TestInsights(t *testing.T) {
 		"/projects/pr_1/entries-funnel?by=version&embeddable_id=e": `[{"version_number":1,"entries":3,"started":2,"completed":1,"median_seconds":1.5,
 			"pages":[{"page_index":0,"page_key":"a","reached":2,"dropped":1,"median_seconds":null}]}]`,
 		"/projects/pr_1/entries-answers?embeddable_id=e":       `{"entries":3,"unreadable":1,"keys":[{"key":"n","entries":2,"types":{"number":2}}]}`,
-		"/projects/pr_1/entries-answers?embeddable_id=e&key=n": `{"key":"n","entries":3,"unreadable":1,"none":0,"others":1,"values":[{"value":[1],"entries":1}],"numbers":null}`,
+		"/projects/pr_1/entries-answers?embeddable_id=e&key=n": `{"key":"n","entries":3,"unreadable":1,"none":0,"multiple":2,"others":1,"values":[{"value":[1],"entries":1}],"numbers":null}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answers[r.RequestURI] == "" {
@@ -44,7 +44,7 @@ func TestInsights(t *testing.T) {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	values, err := c.Answers(ctx, "pr_1", AnswerQuery{InsightFilter: of, Key: "n"})
-	if err != nil || string(values.Values[0].Value) != "[1]" || values.Others != 1 {
+	if err != nil || string(values.Values[0].Value) != "[1]" || values.Others != 1 || values.Multiple != 2 {
 		t.Errorf("%+v, %v", values, err)
 	}
 }

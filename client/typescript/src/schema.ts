@@ -237,7 +237,7 @@ export interface paths {
          * Read the distribution of an answer
          * @description The values of one top-level key of `entry_data` of an embeddable's entries, with how many entries have each. Without `key`:
          *     the keys that there are. Values with more than 1,000 bytes of JSON count as others, and keys of more than 256 bytes are
-         *     left out. If the server has not counted within its time-out, the answer is a 503: narrow the period. Needs the scope
+         *     left out. If the server has not counted within its time-out, the answer is a 422: narrow the period. Needs the scope
          *     `entries:read`.
          */
         get: operations["getEntriesAnswers"];
@@ -1048,12 +1048,17 @@ export interface components {
             unreadable: number;
             /**
              * Format: int64
-             * @description Entries without the key.
+             * @description Entries without an answer. They lack the key, or have null, a text of white space, or an array of nothing else.
              */
             none: number;
             /**
              * Format: int64
-             * @description Entries with a value that is not listed.
+             * @description Entries that answer with an array. Each of its different elements counts as a value of the entry.
+             */
+            multiple: number;
+            /**
+             * Format: int64
+             * @description Entries with a value that is not listed, of which they may have several.
              */
             others: number;
             /** @description The 50 most frequent values. */

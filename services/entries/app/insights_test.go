@@ -94,6 +94,7 @@ func changeRecords(t *testing.T, s *servicetest.Service, random *rand.Rand, unre
 			object{"n": n, "free": fmt.Sprintf("f%d", n)}, object{"n": float64(n) + 0.5, "country": "DE", "list": []int{1, 2}},
 			object{"country": "FR", "n": fmt.Sprint(n)}, object{"n": as("1e2"), "z": nil, "o": object{"a": n}}, []int{n},
 			object{"text": as(`"\u00e9"`), "flag": true, "n": -n}, fmt.Sprint(n),
+			object{"list": []any{n, n % 3, n % 3, nil, " "}}, object{"list": []any{}, "text": as(`" \u00a0\t"`)}, object{"list": []any{"a", fmt.Sprint(n % 3)}, "text": ""},
 		}
 		if unreadable {
 			forms = append(forms, object{"text": as(`"\u0000"`)}, object{"text": as(`"\ud800"`)}, object{"n": as("1e999999"), "x": n}, object{"n": as("1E-99999"), "x": n})
@@ -549,7 +550,8 @@ func (m model) keys() any {
 }
 
 func (m model) answers(key string) any {
-	unreadable, none := 0, 0
+	unreadable, none, multiple := 0, 0, 0
+	values := make([]map[string]bool, 0, len(m)) // of each entry with an answer
 	counts, value := map[string]int{}, map[string]any{}
 	var numbers []float64
 	for _, e := range m {
@@ -562,9 +564,29 @@ func (m model) answers(key string) any {
 		case !has:
 			none++
 		default:
-			b, _ := json.Marshal(answer)
-			counts[string(b)]++
-			value[string(b)] = answer
+			elements, isArray := answer.([]any)
+			if !isArray {
+				elements = []any{answer}
+			}
+			own := map[string]bool{}
+			for _, element := range elements {
+				if text, ok := element.(string); element == nil || ok && strings.TrimSpace(text) == "" {
+					continue
+				}
+				b, _ := json.Marshal(element)
+				own[string(b)], value[string(b)] = true, element
+			}
+			if len(own) == 0 {
+				none++
+				continue
+			}
+			if isArray {
+				multiple++
+			}
+			values = append(values, own)
+			for text := range own {
+				counts[text]++
+			}
 			if n, ok := answer.(float64); ok {
 				numbers = append(numbers, n)
 			}
@@ -581,13 +603,23 @@ func (m model) answers(key string) any {
 		}
 		return compareJSONB(a["value"], b["value"])
 	})
-	others := 0
-	for _, o := range list[min(len(list), 50):] {
-		others += o["entries"].(int)
-	}
 	list = list[:min(len(list), 50)]
+	listed := map[string]bool{}
+	for _, o := range list {
+		b, _ := json.Marshal(o["value"])
+		listed[string(b)] = true
+	}
+	others := 0
+	for _, own := range values {
+		for text := range own {
+			if !listed[text] {
+				others++
+				break
+			}
+		}
+	}
 	return object{
-		"key": key, "entries": len(m), "unreadable": unreadable, "none": none, "others": others,
+		"key": key, "entries": len(m), "unreadable": unreadable, "none": none, "multiple": multiple, "others": others,
 		"values": list, "numbers": distribution(numbers),
 	}
 }

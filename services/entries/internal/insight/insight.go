@@ -24,6 +24,9 @@ type FunnelQuestion struct {
 	ByVersion bool
 }
 
+// WhiteSpace has the characters of Unicode's property White_Space. A text of them alone is no answer.
+const WhiteSpace = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
 // AnswersQuestion asks for the top-level keys of entry_data, or for the values of one key.
 type AnswersQuestion struct {
 	Selection

@@ -3,7 +3,9 @@ package insight
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -157,5 +159,17 @@ func TestFunnelsAreBounded(t *testing.T) {
 	}
 	if !errors.Is(err, ErrTooMany) || added < 50 {
 		t.Errorf("after %d different times: %v", added, err)
+	}
+}
+
+func TestWhiteSpace(t *testing.T) {
+	var all strings.Builder
+	for r := range rune(unicode.MaxRune) {
+		if unicode.Is(unicode.White_Space, r) {
+			all.WriteRune(r)
+		}
+	}
+	if diff := cmp.Diff(all.String(), WhiteSpace); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -314,18 +314,24 @@ SELECT 1, json_build_object(
 	return s
 }
 
-// answersOf returns the statement of a key's values.
+// answersOf returns the statement of a key's values. The values of an entry are the different elements of an array, or else the
+// one value. Null and white space are no values.
 func answersOf(i insight.Selection, key string, careful bool) statement {
 	var s statement
 	data := s.dataOf(i, careful)
 	name := s.arg(key) + "::text"
+	given := "jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', " + s.arg(insight.WhiteSpace) + "::text) = '')"
 	s.sql = `WITH answer AS MATERIALIZED (
-    SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable
-    FROM ` + data + `
+    SELECT value, unreadable, (
+        SELECT array_agg(DISTINCT v)
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
+        WHERE ` + given + `
+    ) AS own
+    FROM (SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable FROM ` + data + ` OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM answer
-    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    FROM (SELECT unnest(own) AS value FROM answer) o
+    WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
     LIMIT 50
@@ -344,7 +350,9 @@ func answersOf(i insight.Selection, key string, careful bool) statement {
 )
 SELECT 1, json_build_object(
     'key', ` + name + `, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
+    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(

@@ -84,13 +84,13 @@ function Distribution({ project, of, name }: { project: string; of: { embeddable
 const number = (n: number): string => n.toLocaleString("en-GB", { maximumSignificantDigits: 6 });
 
 function Values({ value }: { value: Distributed }) {
-  const { values, others, none, numbers, unreadable } = value;
-  const answered = values.reduce((n, one) => n + one.entries, 0) + others;
+  const { values, others, none, multiple, numbers, unreadable } = value;
+  const answered = value.entries - none - unreadable;
   const most = Math.max(others, ...values.map((one) => one.entries));
   return (
     <>
       <p class="muted small" data-answered={answered}>
-        {counted(answered, "entry has", "entries have")} an answer, {count(none)} {none === 1 ? "has" : "have"} none. Shares are of those with an answer.{unreadable > 0 && ` The data of ${count(unreadable)} cannot be read.`}
+        {counted(answered, "entry has", "entries have")} an answer, {count(none)} {none === 1 ? "has" : "have"} none. Shares are of those with an answer{multiple > 0 && `, ${multiple < answered ? `of whom ${count(multiple)} may have several` : "who may have several"}`}.{unreadable > 0 && ` The data of ${count(unreadable)} cannot be read.`}
       </p>
       {numbers && (
         <>

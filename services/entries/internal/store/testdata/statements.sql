@@ -7,12 +7,16 @@ ON CONFLICT (project_id) DO NOTHING
 
 -- name: answers
 WITH answer AS MATERIALIZED (
-    SELECT data -> $2::text AS value, data IS NULL AS unreadable
-    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d
+    SELECT value, unreadable, (
+        SELECT array_agg(DISTINCT v)
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
+        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = '')
+    ) AS own
+    FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM answer
-    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    FROM (SELECT unnest(own) AS value FROM answer) o
+    WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
     LIMIT 50
@@ -31,7 +35,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
+    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -48,12 +54,16 @@ FROM answer
 
 -- name: answers careful
 WITH answer AS MATERIALIZED (
-    SELECT data -> $2::text AS value, data IS NULL AS unreadable
-    FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d
+    SELECT value, unreadable, (
+        SELECT array_agg(DISTINCT v)
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
+        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = '')
+    ) AS own
+    FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM answer
-    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    FROM (SELECT unnest(own) AS value FROM answer) o
+    WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
     LIMIT 50
@@ -72,7 +82,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
+    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -89,12 +101,16 @@ FROM answer
 
 -- name: answers filtered
 WITH answer AS MATERIALIZED (
-    SELECT data -> $8::text AS value, data IS NULL AS unreadable
-    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
+    SELECT value, unreadable, (
+        SELECT array_agg(DISTINCT v)
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
+        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = '')
+    ) AS own
+    FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM answer
-    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    FROM (SELECT unnest(own) AS value FROM answer) o
+    WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
     LIMIT 50
@@ -113,7 +129,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
+    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -130,12 +148,16 @@ FROM answer
 
 -- name: answers filtered careful
 WITH answer AS MATERIALIZED (
-    SELECT data -> $8::text AS value, data IS NULL AS unreadable
-    FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d
+    SELECT value, unreadable, (
+        SELECT array_agg(DISTINCT v)
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
+        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = '')
+    ) AS own
+    FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM answer
-    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    FROM (SELECT unnest(own) AS value FROM answer) o
+    WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
     LIMIT 50
@@ -154,7 +176,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE value IS NULL AND NOT unreadable), 'others', count(value) - coalesce((SELECT sum(entries) FROM frequent), 0),
+    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
+    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
