@@ -98,6 +98,24 @@ func TestLongOverview(t *testing.T) {
 		t.Errorf("%d running experiments, want %d", got, running)
 	}
 
+	// The first week is longer than the period. Its bar has the entries of the period alone, as does the list that it opens.
+	begin := time.Date(y, m, d-20, 0, 0, 0, 0, location)
+	for begin.Weekday() != time.Thursday {
+		begin = begin.AddDate(0, 0, 1)
+	}
+	part := 0
+	for _, at := range created {
+		if !at.Before(begin) && at.Before(begin.AddDate(0, 0, 4)) {
+			part++
+		}
+	}
+	b.open(overview + "?from=" + begin.Format(time.DateOnly) + "&to=" + begin.AddDate(0, 0, 100).Format(time.DateOnly))
+	b.until("a part of a week", `document.querySelector(".chart svg a.partial")?.getAttribute("aria-label").endsWith(": `+quoteInt(part)+`")`)
+	eval[bool](b, `document.querySelector(".chart svg a.partial").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))`)
+	b.until("its entries", `document.querySelector("[data-total='`+quoteInt(part)+`']")`)
+	b.open(overview)
+	b.until("the overview again", find(w, "overview").shown)
+
 	// A count that takes too long says how to ask for less.
 	b.breaks(&fault{part: "/entries-counts", serve: refusal(503, "service_unavailable", "Retry-After", "3600")})
 	b.clickText("90 days")

@@ -199,6 +199,11 @@ func TestLongConnect(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	other.until("it came", `document.querySelector("[data-newest=my-first-entry]")`)
+	// The entry's embeddable has no stored definition. It is listed by its id.
+	for _, page := range []string{"overview", "embeddables"} {
+		other.open(at(project, page))
+		other.until("the embeddable in "+page, `document.querySelector("[aria-label='Table of embeddables'] tbody tr")?.innerText.match(/^my-form\s+1\s/)`)
+	}
 }
 
 // request returns a request with the demo's key.

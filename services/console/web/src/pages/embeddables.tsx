@@ -13,10 +13,11 @@ export function Embeddables({ project }: { project: string }) {
     async ({ client, signal }) => {
       const span = period.reversed ? null : await spanOf(client, project, period, undefined, signal);
       if (!span) return null;
+      const interval = span.days > 700 ? ("month" as const) : span.days > 60 ? ("week" as const) : ("day" as const);
       const [figures, trend] = await Promise.all([
         counts(client, project, { ...created(span), interval: "all", by: "embeddable" }, signal),
         // Without a trend, because there are too many rows, the table still is worth it.
-        counts(client, project, { ...created(span), interval: span.days > 700 ? "month" : span.days > 60 ? "week" : "day", by: "embeddable" }, signal).catch(() => undefined),
+        counts(client, project, { ...created(span), interval, by: "embeddable" }, signal).then((counts) => ({ interval, counts }), () => undefined),
       ]);
       return { span, figures, trend };
     },
@@ -33,9 +34,9 @@ export function Embeddables({ project }: { project: string }) {
       {period.reversed && <Reversed />}
       <Loaded load={embeddables} what="the embeddables" rows={3}>
         {(list) =>
-          list.length === 0 ? (
+          list.length === 0 && state !== "loading" && !value?.figures.length ? (
             <Empty title="This project has no embeddables yet">
-              <p>One appears here when its definition is stored.</p>
+              <p>An embeddable appears here when its definition or its first entry is stored.</p>
             </Empty>
           ) : state === "loading" && value === undefined ? (
             <Loading what="the figures" rows={3} />

@@ -27,13 +27,14 @@ export function Overview({ project }: { project: string }) {
       const of = { embeddable_id: embeddable };
       const earlier = before(span);
       const interval: Value["interval"] = span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
+      // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
+      const until = span.until ?? dayStarts(Date.now(), 1)[1];
       const [bars, now, past] = await Promise.all([
-        // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
-        counts(client, project, { ...of, ...created({ from: span.from, until: span.until ?? dayStarts(Date.now(), 1)[1] }), interval }, signal),
+        counts(client, project, { ...of, ...created({ from: span.from, until }), interval }, signal),
         counts(client, project, { ...of, ...created(span), interval: "all", by: "embeddable" }, signal),
         earlier && counts(client, project, { ...of, ...created(earlier), interval: "all", by: "embeddable" }, signal),
       ]);
-      return { span, interval, bars, now, past };
+      return { span, until, interval, bars, now, past };
     },
     [project, embeddable, ...inputs],
   );
@@ -74,6 +75,8 @@ export function Overview({ project }: { project: string }) {
 
 interface Value {
   span: Span;
+  /** Where the last bar ends. */
+  until: number | undefined;
   interval: "day" | "week" | "month";
   bars: EntryCount[];
   now: EntryCount[];
@@ -113,7 +116,7 @@ function Drop({ project, embeddable, span, now }: { project: string; embeddable:
 
 const intervals = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
 
-function Chart({ project, embeddable, span, interval, bars }: Value & { project: string; embeddable: string | undefined }) {
+function Chart({ project, embeddable, span, until, interval, bars }: Value & { project: string; embeddable: string | undefined }) {
   // Entries with a clock that is far off have no interval. They count above.
   const dated = bars.flatMap(({ from, to, ...bar }) => (from !== null && to !== null ? [{ ...bar, from: Date.parse(from), to: Date.parse(to) }] : []));
   const byDay = new Map(dated.map((bar) => [isoDay(bar.from), bar]));
@@ -122,8 +125,18 @@ function Chart({ project, embeddable, span, interval, bars }: Value & { project:
   const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
   const rows: Bar[] = starts.map((at) => {
     const found = byDay.get(isoDay(at));
-    const to = found ? isoDay(found.to - 1) : isoDay(at);
-    return { name: interval === "day" ? shortDay(at) : day(at), whole: found?.entries ?? 0, part: found?.completed ?? 0, started: found?.started ?? 0, to: address(project, "entries", "", { embeddable, from: isoDay(at), to }) };
+    // The first and the last interval may be longer than the period. Their bars count, and link to, its days alone.
+    const from = Math.max(at, span.from ?? at);
+    const end = Math.min(found?.to ?? Infinity, until ?? Infinity);
+    const partial = found !== undefined && (from > at || end < found.to);
+    return {
+      name: interval === "day" ? shortDay(at) : partial ? `${day(from)}, a part of the ${interval}` : day(at),
+      partial,
+      whole: found?.entries ?? 0,
+      part: found?.completed ?? 0,
+      started: found?.started ?? 0,
+      to: address(project, "entries", "", { embeddable, from: isoDay(from), to: isoDay(found ? end - 1 : at) }),
+    };
   });
   return (
     <section class="card" aria-labelledby="chart">

@@ -8,6 +8,8 @@ export interface Bar {
   part?: number;
   /** How many of the entries have a page view. It is only in the table. */
   started?: number;
+  /** Whether the bar is of a part of its interval. */
+  partial?: boolean;
   /** Where a click on the bar leads, if it leads anywhere. */
   to?: string;
 }
@@ -41,7 +43,7 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
             <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
           ))}
           {bars.map((bar, i) => (
-            <a key={i} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
+            <a key={i} class={bar.partial ? "partial" : undefined} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
               <title>{`${bar.name}: ${count(bar.whole)} entries${bar.part === undefined ? "" : `, ${count(bar.part)} completed`}`}</title>
               <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
               {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}

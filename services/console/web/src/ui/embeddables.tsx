@@ -36,17 +36,19 @@ interface Props {
   span?: Span | undefined;
   before?: readonly EntryCount[] | undefined;
   /** The figures of intervals in a row, the oldest first. */
-  trend?: readonly EntryCount[] | undefined;
+  trend?: { interval: "day" | "week" | "month"; counts: readonly EntryCount[] } | undefined;
   /** How many rows there are at most. */
   most?: number;
 }
 
-/** EmbeddableTable lists embeddables, those with most entries first. Its links show the same period. */
+/** EmbeddableTable lists embeddables, those with most entries first, also those that have entries and no stored definition. Its links show the same period. */
 export function EmbeddableTable({ project, embeddables, counts, span, before, trend, most = Infinity }: Props) {
   const of = (list: readonly EntryCount[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
-  const rows = embeddables.map((e) => ({ e, now: of(counts, e.embeddable_id), old: of(before, e.embeddable_id) }));
+  const names = new Map(embeddables.map((e) => [e.embeddable_id, nameOf(e)]));
+  for (const { embeddable_id: id } of counts ?? []) if (id !== null && !names.has(id)) names.set(id, id);
+  const rows = [...names].map(([id, name]) => ({ id, name, now: of(counts, id), old: of(before, id) }));
   if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
-  const starts = [...new Set(trend?.map((one) => one.from ?? ""))].filter(Boolean).sort();
+  const starts = [...new Set(trend?.counts.map((one) => one.from ?? ""))].filter(Boolean).sort();
   const period = samePeriod();
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table of embeddables">
@@ -62,25 +64,25 @@ export function EmbeddableTable({ project, embeddables, counts, span, before, tr
           </tr>
         </thead>
         <tbody>
-          {rows.slice(0, most).map(({ e, now, old }) => {
+          {rows.slice(0, most).map(({ id, name, now, old }) => {
             const entries = now?.entries ?? 0;
             return (
-              <tr key={e.embeddable_id}>
+              <tr key={id}>
                 <td class="wide wrap">
-                  <a href={address(project, "funnel", e.embeddable_id, period)}><Text>{nameOf(e)}</Text></a>
+                  <a href={address(project, "funnel", id, period)}><Text>{name}</Text></a>
                 </td>
                 {counts && <td class="number">{count(entries)}</td>}
                 {before && <td class="number muted">{old ? <Change now={entries} old={old.entries} /> : "–"}</td>}
                 {counts && <td class="number">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
                 {trend && (
                   <td>
-                    <Trend label="Entries a week" values={starts.map((from) => trend.find((one) => one.from === from && one.embeddable_id === e.embeddable_id)?.entries ?? 0)} />
+                    <Trend label={`Entries a ${trend.interval}`} values={starts.map((from) => trend.counts.find((one) => one.from === from && one.embeddable_id === id)?.entries ?? 0)} />
                   </td>
                 )}
                 <td class="links">
-                  <a href={address(project, "answers", e.embeddable_id, period)}>Answers</a>{" "}
-                  <a href={address(project, "embeddables", e.embeddable_id, period)}>Versions</a>{" "}
-                  <a href={address(project, "entries", "", { embeddable: e.embeddable_id, ...entriesPeriod(span) })}>Entries</a>
+                  <a href={address(project, "answers", id, period)}>Answers</a>{" "}
+                  <a href={address(project, "embeddables", id, period)}>Versions</a>{" "}
+                  <a href={address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) })}>Entries</a>
                 </td>
               </tr>
             );
