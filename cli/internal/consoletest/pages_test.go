@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -137,8 +138,31 @@ func TestLongExperiments(t *testing.T) {
 	for _, text := range []string{"Shorter is better.", "It was.", "javascript:alert(1)"} {
 		b.shows(text)
 	}
+	if shared := eval[int](b, `document.querySelectorAll("[data-shared]").length`); shared != 0 {
+		t.Error("variants with versions of their own are told to share one")
+	}
 	if links := eval[int](b, `document.querySelectorAll("a[href^='javascript']").length`); links > 0 {
 		t.Error("an address of the data is a link")
+	}
+
+	// Two variants with one version have no figures. Others count the visitors of all flows.
+	view := func(id, flow string, version int) record {
+		return record{"project_id": project, "entry_id": id, "embeddable_id": flow, "contact_id": "co", "group_id": "g", "embeddable_version_number": version, "timestamp": "2026-09-02T09:00:00Z",
+			"page_id": "p", "page_key": "p", "page_index": 0, "max_page_id": nil, "max_page_key": nil, "max_page_index": nil, "total_pages": 1, "event_type": "flowpage.viewed", "view_type": "flowpage",
+			"custom_event_name": nil, "custom_event_props": nil}
+	}
+	entry := func(id, flow string) record {
+		return newEntry(project, flow, id, time.Date(2026, 9, 2, 9, 0, 0, 0, time.UTC), "{}")
+	}
+	w.send(t, "entries", entry("en_1", "em_1"), entry("en_2", "em_1"), entry("en_3", "em_2"))
+	w.send(t, "events", view("en_1", "em_1", 1), view("en_2", "em_1", 2), view("en_3", "em_2", 2))
+	ex := experiment("ex_3", "running", "2026-09-02T08:00:00Z")
+	ex["variants"], ex["flow_ids"] = `{"a":{"name":"First","version_number":1},"b":{"name":"Second","version_number":1},"c":{"name":"Third","version_number":2}}`, []string{"em_1", "em_2"}
+	w.send(t, "experiments", ex)
+	b.open(at(project, "experiments/ex_3"))
+	b.until("figures", `document.querySelector("[data-shared]") && document.querySelectorAll("table.variants td.number").length === 9`)
+	if diff := cmp.Diff([]string{"–", "–", "–", "–", "–", "–", "2", "2", "100.0 %"}, trimmed(b.texts("table.variants td.number"))); diff != "" {
+		t.Error(diff)
 	}
 }
 

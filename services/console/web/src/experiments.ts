@@ -21,6 +21,9 @@ export interface Variant {
   fields: [string, string][];
 }
 
+/** flowsOf returns the ids of the embeddables that an experiment is about, each once. */
+export const flowsOf = (e: Experiment): string[] => [...new Set([e.flowId, ...(e.flow_ids ?? [])])];
+
 /** textOf writes a value of JSON for people. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");

@@ -1,8 +1,8 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useLoad, useNames } from "../api.ts";
-import { attachmentsOf, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
-import { counts, created } from "../insights.ts";
+import { attachmentsOf, flowsOf, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
+import { counts, created, sum } from "../insights.ts";
 import { address } from "../router.ts";
 import { count, day, duration, isoDay, percent } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
@@ -78,7 +78,7 @@ function About({ project, e }: { project: string; e: Experiment }) {
         <Field name="Should not change"><Names of={e.no_impact_metrics} /></Field>
         <Field name="Embeddables">
           <ul class="names">
-            {[...new Set([e.flowId, ...(e.flow_ids ?? [])])].map((flow) => <li key={flow}><a href={address(project, "funnel", flow)}><Text>{title(flow)}</Text></a></li>)}
+            {flowsOf(e).map((flow) => <li key={flow}><a href={address(project, "funnel", flow)}><Text>{title(flow)}</Text></a></li>)}
           </ul>
         </Field>
         <Field name="Attachments">
@@ -128,13 +128,17 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
     async ({ client, signal }) => {
       if (!history) return undefined;
       const ran = ranFrom(e, history);
-      return { ran, counts: await counts(client, project, { embeddable_id: e.flowId, interval: "all", by: "version", ...created(ran) }, signal) };
+      const ofFlows = await Promise.all(flowsOf(e).map((flow) => counts(client, project, { embeddable_id: flow, interval: "all", by: "version", ...created(ran) }, signal)));
+      return { ran, counts: ofFlows.flat() };
     },
     [project, e, history],
   ).value;
   const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
   const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].filter((name) => name !== "name").slice(0, 12);
-  const rated = rates && sorted.some((variant) => versionOf(variant) !== undefined);
+  // Visitors of variants with the same version cannot be told apart.
+  const shared = (version: number) => sorted.filter((variant) => versionOf(variant) === version).length > 1;
+  const alone = sorted.filter((variant) => !shared(versionOf(variant) ?? NaN));
+  const rated = rates && alone.some((variant) => versionOf(variant) !== undefined);
   const days = rates && { from: isoDay(rates.ran.from), to: isoDay(rates.ran.until ?? Date.now()) };
   return (
     <section class="card" aria-labelledby="variants">
@@ -166,7 +170,8 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
                 const { key, fields } = variant;
                 const version = versionOf(variant);
                 const name = fields.find(([field]) => field === "name")?.[1];
-                const figures = rates?.counts.find((one) => one.version_number === version && version !== undefined);
+                const seen = version === undefined || !alone.includes(variant) ? [] : (rates?.counts ?? []).filter((one) => one.version_number === version);
+                const figures = seen.length > 0 ? sum(seen) : undefined;
                 return (
                   <tr key={key}>
                     <th scope="row" class="wrap">
@@ -187,6 +192,7 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
         </div>
       )}
       {rated && <p class="muted small">The figures are of all visitors who saw the version {rates.ran.until ? <>from {day(rates.ran.from)} to {day(rates.ran.until)}</> : <>since {day(rates.ran.from)}</>}, also of those outside of the experiment.</p>}
+      {alone.length < sorted.length && <p class="muted small" data-shared>Variants that show the same version have no figures, because their visitors cannot be told apart. Give each variant a version of its own.</p>}
     </section>
   );
 }
