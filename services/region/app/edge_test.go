@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 
 	edge "github.com/lectern-dev/lectern/services/edge/app"
 )
@@ -52,9 +53,13 @@ func TestEachClientOfTheEdgeHasItsRate(t *testing.T) {
 		}
 		return limited
 	}
-	if got := ask(url, "127.0.0.2", 20); got < 10 {
-		t.Errorf("%d of 20 requests of one client were over a rate of 2 a second", got)
+	// limited waits until most of 20 requests in a row are over the rate. On a busy machine the requests may come slowly, or Redis
+	// may answer too late to count them.
+	limited := func(name, url, from string, headers ...string) {
+		t.Helper()
+		eventually.True(t, name+": 10 of 20 requests are over a rate of 2 a second", func() bool { return ask(url, from, 20, headers...) >= 10 })
 	}
+	limited("one client", url, "127.0.0.2")
 	if got := ask(url, "127.0.0.3", 4); got != 0 {
 		t.Errorf("%d of the first 4 requests of another client were over its rate", got)
 	}
@@ -67,9 +72,7 @@ func TestEachClientOfTheEdgeHasItsRate(t *testing.T) {
 		{"the key itself, sent to the edge", url, []string{"X-Forwarded-For: 10.0.2.#", "Lectern-Edge-Key: " + key}},
 		{"a key made up, past the edge", s.URL, []string{"X-Forwarded-For: 10.0.3.#", "Lectern-Edge-Key: edge-key-0000000000000000"}},
 	} {
-		if got := ask(liar.url, fmt.Sprintf("127.0.1.%d", i+1), 20, liar.headers...); got < 10 {
-			t.Errorf("%s: only %d of 20 requests were over a rate of 2 a second", liar.name, got)
-		}
+		limited(liar.name, liar.url, fmt.Sprintf("127.0.1.%d", i+1), liar.headers...)
 	}
 	if strings.Contains(s.Log(), key) {
 		t.Error("the key is in the log of the service")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // folder is the folder of one server.
@@ -111,6 +112,10 @@ func settle(wished string, o owner) (string, error) {
 	return other, os.Symlink(other, wished)
 }
 
+// lockTimeout is how long acquire waits for a lock. A lock that this process gave up may last for a moment. A child that the
+// process starts at that time has a copy, until the child runs its program.
+const lockTimeout = 2 * time.Second
+
 // acquire locks the folder for this process. The lock ends with the process, even if the process is killed.
 func (f *folder) acquire() error {
 	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -123,9 +128,14 @@ func (f *folder) acquire() error {
 			return err
 		}
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return fmt.Errorf("%w: %s", ErrInUse, f.root)
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockTimeout / 100) {
+		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			lock.Close()
+			return fmt.Errorf("%w: %s", ErrInUse, f.root)
+		}
 	}
 	f.lock = lock
 	return nil

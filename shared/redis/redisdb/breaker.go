@@ -183,7 +183,7 @@ func (b *breaker) await(since time.Time) {
 			return
 		}
 		c.mu.Lock()
-		c.down[b] = needed
+		c.down[b], c.fault = needed, err
 		c.mu.Unlock()
 		timer.Reset(probeInterval)
 	}
