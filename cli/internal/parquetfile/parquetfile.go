@@ -45,7 +45,6 @@ type Writer[T any] struct {
 	rows   []parquet.Row // reused
 	values []any         // reused
 	empty  map[int]bool  // columns without values
-	plain  bool          // rows are written as values of T: the library loses rows if a file also has others
 	count  int           // of rows in the row group
 	start  int64         // where the row group begins in the file
 }
@@ -75,7 +74,6 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
-		plain: len(set.Columns()) == 0 && len(nulls) == 0,
 		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
@@ -123,9 +121,8 @@ func (w *Writer[T]) Write(rows []T) error {
 
 // Copy writes to w the rows that keep selects of a file that a Writer of T has written. Their values are not decoded: the columns of
 // entry_data stay as they are in the file, and columns that the file lacks are null. The rows have the columns seq and entry_id.
-// The caller copies before the first Write. Copy is no method, because each package with a Writer would compile a method.
+// Copy is no method, because each package with a Writer would compile a method.
 func Copy[T any](w *Writer[T], file io.ReaderAt, keep func(seq int64, entryID string) bool) error {
-	w.plain = false
 	return guarded(func() error {
 		r := parquet.NewGenericReader[T](file, w.out.Schema())
 		defer r.Close()
@@ -169,10 +166,6 @@ func (w *Writer[T]) inChunks(n int, write func(from, to int) error) error {
 }
 
 func (w *Writer[T]) writeSome(rows []T) error {
-	if w.plain { // the library knows the type
-		_, err := w.out.Write(rows)
-		return err
-	}
 	for len(w.rows) < len(rows) {
 		w.rows = append(w.rows, nil)
 	}
