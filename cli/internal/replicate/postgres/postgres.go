@@ -50,9 +50,7 @@ type Destination struct {
 	loadTo *int64
 	asText int64
 	views  map[string]*columns.Set // by embeddable
-	stale  map[string]time.Time    // embeddables whose view lacks columns or has others, and when to try next
-	// retyped has the embeddables whose view has a column of another type.
-	retyped map[string]bool
+	stale  map[string]staleView    // by embeddable
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.
@@ -166,7 +164,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			if err := create(ctx, tx, d.Schema, d.Mask); err != nil {
 				return err
 			}
-			d.views, d.stale = map[string]*columns.Set{}, map[string]time.Time{}
+			d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
 			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete, d.Mask.String())
 			return err
 		}

@@ -32,6 +32,12 @@ func viewOf(embeddableID string) string {
 	return strings.ToValidUTF8(name[:min(50, len(name))], "") + fmt.Sprintf("_%.6x", sha256.Sum256([]byte(embeddableID)))
 }
 
+// staleView is a view that lacks columns, or has columns of other types.
+type staleView struct {
+	retyped bool      // has columns of other types
+	next    time.Time // when to try next to make the view
+}
+
 const viewsOf = `
 SELECT c.relname, json_object_agg(a.attname, a.atttypid::regtype::text)
 FROM pg_class c
@@ -68,18 +74,13 @@ func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	}); err != nil {
 		return err
 	}
-	d.views, d.stale, d.retyped = map[string]*columns.Set{}, map[string]time.Time{}, map[string]bool{}
+	d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
 	for id, list := range lists {
 		d.views[id] = d.Columns.Restore(list)
 		for _, c := range list {
-			switch there[viewOf(id)][c.Name] {
-			case typeOf(c.Type):
-				continue
-			case "":
-			default:
-				d.retyped[id] = true
+			if kind := there[viewOf(id)][c.Name]; kind != typeOf(c.Type) {
+				d.stale[id] = staleView{retyped: kind != "" || d.stale[id].retyped}
 			}
-			d.stale[id] = time.Time{}
 		}
 	}
 	return nil
@@ -108,7 +109,7 @@ func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []clien
 		}
 	}
 	for id, was := range before {
-		d.stale[id] = time.Time{}
+		d.stale[id] = staleView{retyped: d.stale[id].retyped}
 		for _, c := range d.views[id].Columns()[was:] {
 			if _, err := tx.Exec(ctx, d.sql.putColumn, id, c.Key, c.Name, string(c.Type)); err != nil {
 				return nil, err
@@ -141,8 +142,8 @@ const (
 // view: it is tried again later.
 func (d *Destination) showViews(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(d.views)) {
-		next, stale := d.stale[id]
-		if !stale || time.Now().Before(next) {
+		view, stale := d.stale[id]
+		if !stale || time.Now().Before(view.next) {
 			continue
 		}
 		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
@@ -154,11 +155,10 @@ func (d *Destination) showViews(ctx context.Context) {
 		switch {
 		case err == nil:
 			delete(d.stale, id)
-			delete(d.retyped, id)
 		case d.conn.IsClosed() || ctx.Err() != nil:
 			return // the next batch fails
 		default:
-			d.stale[id] = time.Now().Add(viewPause)
+			d.stale[id] = staleView{retyped: view.retyped, next: time.Now().Add(viewPause)}
 			d.Note(fmt.Sprintf("The view %s is not up to date; all data is in the tables. The next attempt is in a minute or with the next run. %v", viewOf(id), err))
 		}
 	}
@@ -183,7 +183,7 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	id, keys := quoted[0], quoted[1:]
 	var sql strings.Builder
 	view := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize()
-	if d.retyped[embeddableID] {
+	if d.stale[embeddableID].retyped {
 		if _, err := tx.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
 			return err
 		}
