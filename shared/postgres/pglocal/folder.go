@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // folder is the folder of one server.
@@ -112,10 +111,6 @@ func settle(wished string, o owner) (string, error) {
 	return other, os.Symlink(other, wished)
 }
 
-// lockTimeout is how long acquire waits for a lock. A lock that this process gave up may last for a moment. A child that the
-// process starts at that time has a copy, until the child runs its program.
-const lockTimeout = 2 * time.Second
-
 // acquire locks the folder for this process. The lock ends with the process, even if the process is killed.
 func (f *folder) acquire() error {
 	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -128,21 +123,19 @@ func (f *folder) acquire() error {
 			return err
 		}
 	}
-	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockTimeout / 100) {
-		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			lock.Close()
-			return fmt.Errorf("%w: %s", ErrInUse, f.root)
-		}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return fmt.Errorf("%w: %s", ErrInUse, f.root)
 	}
 	f.lock = lock
 	return nil
 }
 
+// release ends the lock. A child that this process starts at the same time has a copy of the open file, until the child runs
+// its program. So Close alone would leave the lock for a moment (flock(2)).
 func (f *folder) release() {
 	if f.lock != nil {
+		_ = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN)
 		f.lock.Close()
 		f.lock = nil
 	}
