@@ -8,7 +8,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lectern-dev/lectern/k8s/cluster"
@@ -30,7 +29,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Proxy.Manifests == "" && cfg.Proxy.Source == nil {
 		kube, err := cfg.Cluster.Client("lectern-proxy")
 		if err != nil {
-			return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: fmt.Sprintf("is not set, and there is no Kubernetes to ask instead: %v", errors.Unwrap(err))}
+			return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: fmt.Sprintf("is not set, and there is no Kubernetes to ask instead: %v", err)}
 		}
 		cfg.Proxy.Source = func(o app.SourceOptions) (app.Source, error) {
 			cfg.Cluster.SetLogger(o.Log)

@@ -75,7 +75,7 @@ type Source struct {
 	rested time.Time // when the next policy may be made
 }
 
-// These are all requests that the proxy sends to the API server. The role lectern-proxy is generated from the markers.
+// The markers name all requests that the proxy sends to the API server, and the role lectern-proxy is generated from the markers.
 // Projects decide which namespaces may have Credentials and ProxyEndpoints.
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects;proxyendpoints,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=list;watch
@@ -83,6 +83,7 @@ type Source struct {
 // New returns a Source that reads the namespaces of settings from the API server in config. It sends no request before
 // Run.
 func New(config *rest.Config, settings cluster.Config, rules cluster.Rules, o app.SourceOptions) (*Source, error) {
+	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	s := &Source{
 		store: o.Store, values: rules.ValuesName(), changes: make(chan struct{}, 1), news: make(chan struct{}, 1),
