@@ -1,5 +1,5 @@
 // Package shell has what every command needs: the session, the contexts, the flags that lead to the API, and the output.
-// Shell also has the parser with its errors and its completion. It knows no command: the packages of commands import it.
+// Shell also has the parser with its errors and its completion. Shell knows no command: the packages of commands import shell.
 package shell
 
 import (

@@ -40,8 +40,8 @@ type Position struct {
 type Source interface {
 	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It stops
 	// early when the sink has enough. It returns its database connection before it returns; only then are the sink's
-	// bytes handed out. After a [Retryable] error, Chunk is called again with the same arguments. It then adds what the sink
-	// does not have.
+	// bytes handed out. After a [Retryable] error, Chunk is called again with the same arguments, and then adds what
+	// the sink does not have.
 	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
 
 	// Settle finds the position of the n-th record after the position after, up to end, or of the last record if
@@ -255,8 +255,8 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	}
 }
 
-// read fills the sink with the next chunk and reports whether it is the last. It tries again for a while if the database
-// fails in a way that can pass.
+// read fills the sink with the next chunk and reports whether it is the last. While the database fails in a way that can
+// pass, read tries again for a while.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	defer panics.Catch(&err)
 	for start := time.Now(); ; {

@@ -136,9 +136,9 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
   const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
   const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].filter((name) => name !== "name").slice(0, 12);
   // Visitors of variants with the same version cannot be told apart.
-  const shared = (version: number) => sorted.filter((variant) => versionOf(variant) === version).length > 1;
-  const alone = sorted.filter((variant) => !shared(versionOf(variant) ?? NaN));
-  const rated = rates && alone.some((variant) => versionOf(variant) !== undefined);
+  const versioned = sorted.filter((variant) => versionOf(variant) !== undefined);
+  const alone = versioned.filter((variant) => versioned.every((other) => other === variant || versionOf(other) !== versionOf(variant)));
+  const rated = rates && alone.length > 0;
   const days = rates && { from: isoDay(rates.ran.from), to: isoDay(rates.ran.until ?? Date.now()) };
   return (
     <section class="card" aria-labelledby="variants">
@@ -170,7 +170,7 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
                 const { key, fields } = variant;
                 const version = versionOf(variant);
                 const name = fields.find(([field]) => field === "name")?.[1];
-                const seen = version === undefined || !alone.includes(variant) ? [] : (rates?.counts ?? []).filter((one) => one.version_number === version);
+                const seen = alone.includes(variant) ? (rates?.counts ?? []).filter((one) => one.version_number === version) : [];
                 const figures = seen.length > 0 ? sum(seen) : undefined;
                 return (
                   <tr key={key}>
@@ -192,7 +192,7 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
         </div>
       )}
       {rated && <p class="muted small">The figures are of all visitors who saw the version {rates.ran.until ? <>from {day(rates.ran.from)} to {day(rates.ran.until)}</> : <>since {day(rates.ran.from)}</>}, also of those outside of the experiment.</p>}
-      {alone.length < sorted.length && <p class="muted small" data-shared>Variants that show the same version have no figures, because their visitors cannot be told apart. Give each variant a version of its own.</p>}
+      {alone.length < versioned.length && <p class="muted small" data-shared>Variants that show the same version have no figures, because their visitors cannot be told apart. Give each variant a version of its own.</p>}
     </section>
   );
 }

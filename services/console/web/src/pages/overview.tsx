@@ -125,7 +125,7 @@ function Chart({ project, embeddable, span, until, interval, bars }: Value & { p
   const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
   const rows: Bar[] = starts.map((at) => {
     const found = byDay.get(isoDay(at));
-    // The first and the last interval may be longer than the period. Their bars count, and link to, its days alone.
+    // The first and the last interval may be longer than the period. A bar counts, and links to, the days of the period alone.
     const from = Math.max(at, span.from ?? at);
     const end = Math.min(found?.to ?? Infinity, until ?? Infinity);
     const partial = found !== undefined && (from > at || end < found.to);
