@@ -21,11 +21,11 @@ const (
 // All is the interval that has all entries.
 const All = "all"
 
-// MaxCounts is how many rows of counts an answer may have. More than MaxGroups groups make more rows than that: at most four
-// groups become one row.
+// MaxCounts is how many rows of counts an answer may have. More than MaxGroups groups make more rows than that: of two groups
+// with one interval and embeddable, at most one has no row.
 const (
 	MaxCounts = 2000
-	MaxGroups = 4 * MaxCounts
+	MaxGroups = 2 * MaxCounts
 )
 
 // CountsQuestion asks for the entries of each interval.
@@ -47,29 +47,25 @@ var (
 	AfterYear = time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Bounds returns when the intervals begin that the selected entries may be in, and when the last of them ends. They
-// ascend. The interval All is the believed years.
+// Bounds returns when the intervals begin that the selected entries may be in, and when the last of them ends. The bounds
+// ascend. For the interval All, which depends on the entries, there are none.
 func (q CountsQuestion) Bounds() []time.Time {
 	if q.Interval == All {
-		return []time.Time{FirstYear, AfterYear}
+		return nil
 	}
-	first, last := FirstYear, AfterYear
+	first, last := FirstYear.UnixMicro(), AfterYear.UnixMicro()
 	for _, c := range q.Conditions {
 		at, ok := c.Value.(int64)
 		switch {
 		case !ok || c.Field != "created_at":
 		case c.Kind == entry.After:
-			first = later(first, time.UnixMicro(at))
+			first = max(first, at)
 		case c.Kind == entry.Before:
-			last = earlier(last, time.UnixMicro(at))
+			last = min(last, at)
 		}
 	}
-	return intervals(q.Interval, q.Zone, first, last)
+	return intervals(q.Interval, q.Zone, time.UnixMicro(first), time.UnixMicro(last))
 }
-
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
-
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // intervals returns when the intervals from first to last begin, and when the last of them ends. There is at least one
 // interval.
@@ -103,7 +99,7 @@ func intervals(size string, zone *time.Location, first, last time.Time) []time.T
 
 // beginOf returns the first instant whose date in the zone is that of a midnight in UTC, or a later date.
 func beginOf(midnight time.Time, zone *time.Location) time.Time {
-	// The date begins less than that before and after midnight in UTC, wherever the zone is.
+	// most is longer than the time from a midnight in UTC to the beginning of that date in any zone, and back.
 	const most = 26 * time.Hour
 	offset := func(at time.Time) time.Duration {
 		_, seconds := at.In(zone).Zone()
@@ -113,7 +109,7 @@ func beginOf(midnight time.Time, zone *time.Location) time.Time {
 	if before == offset(midnight.Add(most)) {
 		return midnight.Add(-before)
 	}
-	// Clocks change. Since 2000 they have done so at, and by, quarters of an hour.
+	// Since 2000, clocks have changed at quarters of an hour, by quarters of an hour.
 	at := midnight.Add(-most)
 	for at.Add(offset(at)).Before(midnight) {
 		at = at.Add(15 * time.Minute)
@@ -123,7 +119,7 @@ func beginOf(midnight time.Time, zone *time.Location) time.Time {
 
 // Group counts entries of an interval: all of them, those of an embeddable or those with views of a version.
 type Group struct {
-	// Interval is the number of an interval of [CountsQuestion.Bounds], from 1 on. Nil: no believed clock.
+	// Interval is the number of an interval of [CountsQuestion.Bounds], from 1 on. Nil: no believed clock, or the interval All.
 	Interval     *int
 	EmbeddableID *string
 	Version      *int64
@@ -132,7 +128,8 @@ type Group struct {
 	Completed    int
 	// Twice is how many of the entries count again in the group without a version.
 	Twice int
-	// First and Last are when the first and the last entry were created. They are set for the interval All.
+	// First and Last are when the first and the last entry with a believed clock were created. Nil: there is no such entry, or
+	// the interval is not All.
 	First, Last *time.Time
 }
 
@@ -148,11 +145,10 @@ type Count struct {
 }
 
 // Counts returns the rows of an answer, the oldest first. bounds are those of the question. Groups without an interval come
-// last. The interval All has them too, if any entry has a believed clock. Without a split, an interval without entries has a
-// row of zeros. More than MaxCounts rows are not complete.
+// last. Without a split, an interval without entries has a row of zeros. More than MaxCounts rows are not complete.
 func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	if q.Interval == All {
-		bounds, groups = q.merge(groups)
+		bounds = q.whole(groups)
 	}
 	slices.SortFunc(groups, func(a, b Group) int {
 		return cmp.Or(nullsLast(a.Interval, b.Interval), nullsLast(a.EmbeddableID, b.EmbeddableID), nullsLast(a.Version, b.Version))
@@ -184,48 +180,27 @@ func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	return counts
 }
 
-// merge merges the groups of all times. Their one interval goes from the day of the first entry with a believed clock to that
-// of the last.
-func (q CountsQuestion) merge(groups []Group) (bounds []time.Time, merged []Group) {
-	var first, last time.Time
+// whole returns the bounds of the interval All, which goes from the day of the first entry with a believed clock to that of the
+// last, and puts all groups into the interval. Without such an entry, there are no bounds and the groups have no interval.
+func (q CountsQuestion) whole(groups []Group) []time.Time {
+	var first, last *time.Time
 	for _, g := range groups {
-		if g.Interval == nil {
-			continue
+		if g.First != nil && (first == nil || g.First.Before(*first)) {
+			first = g.First
 		}
-		if first.IsZero() || g.First.Before(first) {
-			first = *g.First
+		if g.Last != nil && (last == nil || g.Last.After(*last)) {
+			last = g.Last
 		}
-		last = later(last, *g.Last)
 	}
-	if first.IsZero() {
-		return nil, groups
+	if first == nil {
+		return nil
 	}
-	days := intervals("day", q.Zone, first, last)
-	one := 1
-	type name struct {
-		embeddable string
-		version    int64
+	only := 1
+	for i := range groups {
+		groups[i].Interval = &only
 	}
-	all := map[name]*Group{}
-	for _, g := range groups {
-		n := name{version: NoVersion}
-		if g.EmbeddableID != nil {
-			n.embeddable = *g.EmbeddableID
-		}
-		if g.Version != nil {
-			n.version = *g.Version
-		}
-		sum := all[n]
-		if sum == nil {
-			sum = &Group{Interval: &one, EmbeddableID: g.EmbeddableID, Version: g.Version}
-			all[n] = sum
-		}
-		sum.Entries, sum.Started, sum.Completed, sum.Twice = sum.Entries+g.Entries, sum.Started+g.Started, sum.Completed+g.Completed, sum.Twice+g.Twice
-	}
-	for _, g := range all {
-		merged = append(merged, *g)
-	}
-	return []time.Time{days[0], days[len(days)-1]}, merged
+	days := intervals("day", q.Zone, *first, *last)
+	return []time.Time{days[0], days[len(days)-1]}
 }
 
 // nullsLast compares two values of which nil is the greatest.

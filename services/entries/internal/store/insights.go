@@ -116,12 +116,12 @@ func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
 	case insight.ByVersion:
 		rows, split, groups = ofVersions, "embeddable_id, version", "1, 2, 3"
 	}
-	times := "NULL::timestamptz, NULL::timestamptz"
-	if q.Interval == insight.All {
-		times = "min(created_at), max(created_at)"
-	}
 	condition := s.progressOf(q.Selection)
-	interval := `CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, ` + s.arg(bounds) + `::timestamptz[]) END`
+	believed := "created_at >= " + s.arg(insight.FirstYear) + " AND created_at < " + s.arg(insight.AfterYear)
+	interval, times := "NULL::int", "min(created_at) FILTER (WHERE "+believed+"), max(created_at) FILTER (WHERE "+believed+")"
+	if q.Interval != insight.All {
+		interval, times = "CASE WHEN "+believed+" THEN width_bucket(created_at, "+s.arg(bounds)+"::timestamptz[]) END", "NULL::timestamptz, NULL::timestamptz"
+	}
 	twice, entries := "0", ""
 	if q.Version == nil {
 		twice, entries = "("+ofEntries+")::int", `
@@ -314,23 +314,25 @@ SELECT 1, json_build_object(
 	return s
 }
 
-// answersOf returns the statement of a key's values. The values of an entry are the different elements of an array, or else the
-// one value. Null and white space are no values.
+// answersOf returns the statement of a key's values. An entry answers with the different elements of an array, or else with
+// one value. Null and white space are no answers.
 func answersOf(i insight.Selection, key string, careful bool) statement {
 	var s statement
 	data := s.dataOf(i, careful)
 	name := s.arg(key) + "::text"
-	given := "jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', " + s.arg(insight.WhiteSpace) + "::text) = '')"
+	white := s.arg(insight.WhiteSpace) + "::text"
+	answered := func(v string) string {
+		return "jsonb_typeof(" + v + ") <> 'null' AND NOT (jsonb_typeof(" + v + ") = 'string' AND btrim(" + v + " #>> '{}', " + white + ") = '')"
+	}
 	s.sql = `WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, (
-        SELECT array_agg(DISTINCT v)
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
-        WHERE ` + given + `
-    ) AS own
+    SELECT value, unreadable, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE ` + answered("v") + `)
+        WHEN ` + answered("value") + ` THEN ARRAY[value]
+    END AS answers
     FROM (SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable FROM ` + data + ` OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM (SELECT unnest(own) AS value FROM answer) o
+    FROM (SELECT unnest(answers) AS value FROM answer) a
     WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
@@ -350,9 +352,9 @@ func answersOf(i insight.Selection, key string, careful bool) statement {
 )
 SELECT 1, json_build_object(
     'key', ` + name + `, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
-    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
+    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
+    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(

@@ -7,15 +7,14 @@ ON CONFLICT (project_id) DO NOTHING
 
 -- name: answers
 WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, (
-        SELECT array_agg(DISTINCT v)
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
-        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = '')
-    ) AS own
+    SELECT value, unreadable, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
+    END AS answers
     FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM (SELECT unnest(own) AS value FROM answer) o
+    FROM (SELECT unnest(answers) AS value FROM answer) a
     WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
@@ -35,9 +34,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
-    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
+    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
+    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -54,15 +53,14 @@ FROM answer
 
 -- name: answers careful
 WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, (
-        SELECT array_agg(DISTINCT v)
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
-        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = '')
-    ) AS own
+    SELECT value, unreadable, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
+    END AS answers
     FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM (SELECT unnest(own) AS value FROM answer) o
+    FROM (SELECT unnest(answers) AS value FROM answer) a
     WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
@@ -82,9 +80,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
-    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
+    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
+    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -101,15 +99,14 @@ FROM answer
 
 -- name: answers filtered
 WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, (
-        SELECT array_agg(DISTINCT v)
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
-        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = '')
-    ) AS own
+    SELECT value, unreadable, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+    END AS answers
     FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM (SELECT unnest(own) AS value FROM answer) o
+    FROM (SELECT unnest(answers) AS value FROM answer) a
     WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
@@ -129,9 +126,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
-    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
+    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
+    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -148,15 +145,14 @@ FROM answer
 
 -- name: answers filtered careful
 WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, (
-        SELECT array_agg(DISTINCT v)
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(value) = 'array' THEN value ELSE jsonb_build_array(value) END) AS v
-        WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = '')
-    ) AS own
+    SELECT value, unreadable, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+    END AS answers
     FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
 ), frequent AS (
     SELECT value, count(1) AS entries
-    FROM (SELECT unnest(own) AS value FROM answer) o
+    FROM (SELECT unnest(answers) AS value FROM answer) a
     WHERE octet_length(value::text) <= 1000
     GROUP BY value
     ORDER BY 2 DESC, value
@@ -176,9 +172,9 @@ WITH answer AS MATERIALIZED (
 )
 SELECT 1, json_build_object(
     'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE own IS NULL AND NOT unreadable),
-    'multiple', count(own) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT own <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
+    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
+    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
+    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
     'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
     'numbers', (
         SELECT json_build_object(
@@ -485,107 +481,107 @@ WHERE coalesce(e.updated_at, v.newest) < $2
 
 -- name: counts of all by embeddable
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT NULL::int, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
-SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3), max(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3)
 FROM counted
 GROUP BY 1, 2
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of all by embeddable filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9), max(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9)
 FROM counted
 GROUP BY 1, 2
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of all by none
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT NULL::int, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
-SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3), max(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3)
 FROM counted
 GROUP BY 1
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of all by none filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9), max(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9)
 FROM counted
 GROUP BY 1
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of all by version
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
            ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT NULL::int, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
-SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3), max(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3)
 FROM counted
 GROUP BY 1, 2, 3
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of all by version filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    SELECT NULL::int AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
            ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
 )
-SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at), max(created_at)
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), min(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9), max(created_at) FILTER (WHERE created_at >= $8 AND created_at < $9)
 FROM counted
 GROUP BY 1, 2, 3
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by embeddable
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
 SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1, 2
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by embeddable filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT CASE WHEN created_at >= $8 AND created_at < $9 THEN width_bucket(created_at, $10::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
@@ -593,27 +589,27 @@ WITH counted AS (
 SELECT number, embeddable_id, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1, 2
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by none
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
 SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by none filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
+    SELECT CASE WHEN created_at >= $8 AND created_at < $9 THEN width_bucket(created_at, $10::timestamptz[]) END AS number, created_at, embeddable_id, version, (part = 0)::int AS entries, (part = 0)::int AS started,
            (part = 0 AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
@@ -621,27 +617,27 @@ WITH counted AS (
 SELECT number, NULL::text, NULL::bigint, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by version
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
            ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, (part = 0)::int AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $2::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END, created_at, embeddable_id, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1
 )
 SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1, 2, 3
-LIMIT 8001
+LIMIT 4001
 
 -- name: counts of day by version filtered
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
+    SELECT CASE WHEN created_at >= $8 AND created_at < $9 THEN width_bucket(created_at, $10::timestamptz[]) END AS number, created_at, embeddable_id, version, ((part > 0 OR NOT several))::int AS entries, ((part > 0 OR NOT several))::int AS started,
            ((part > 0 OR NOT several) AND completed_after IS NOT NULL)::int AS completed, 0 AS twice
     FROM progress
     WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
@@ -649,7 +645,7 @@ WITH counted AS (
 SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice), NULL::timestamptz, NULL::timestamptz
 FROM counted
 GROUP BY 1, 2, 3
-LIMIT 8001
+LIMIT 4001
 
 -- name: deleteCounter
 DELETE FROM project_changes
