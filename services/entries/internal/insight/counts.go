@@ -180,8 +180,8 @@ func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	return counts
 }
 
-// whole returns the bounds of the interval All, which goes from the day of the first entry with a believed clock to that of the
-// last, and puts all groups into the interval. Without such an entry, there are no bounds and the groups have no interval.
+// whole returns the bounds of the interval All, and puts all groups into the interval. The interval goes from the day of the first entry
+// with a believed clock to that of the last. Without such an entry there are no bounds, and the groups have no interval.
 func (q CountsQuestion) whole(groups []Group) []time.Time {
 	var first, last *time.Time
 	for _, g := range groups {
