@@ -14,6 +14,7 @@ import type {
   EmbeddableVersion,
   EmbeddableVersionWithDefinition,
   EmbeddableWithDefinition,
+  EntriesOverview,
   Entry,
   EntryCount,
   EntryEvent,
@@ -25,6 +26,7 @@ import type {
   FollowQuery,
   Funnel,
   FunnelQuery,
+  OverviewQuery,
   PageViewQuery,
   Paging,
   Project,
@@ -47,9 +49,19 @@ const defaultWaitSeconds = 30;
  */
 export class Client {
   readonly #transport: Transport;
+  readonly #parse: (text: string) => unknown;
 
   constructor(options: ClientOptions) {
     this.#transport = new Transport(options);
+    const { parse = JSON.parse } = options;
+    this.#parse = (text) => {
+      try {
+        return parse(text);
+      } catch {
+        // The message of the JavaScript engine would quote the record.
+        throw new Error("the server answered a record that is not JSON");
+      }
+    };
   }
 
   /** entries reads the project's entries, the last updated first unless the query says otherwise. */
@@ -77,17 +89,22 @@ export class Client {
     return this.#one(path("projects", projectId, "entries-counts") + search(query), options);
   }
 
+  /** entriesOverview reads all that an overview of entries shows, at one moment. */
+  entriesOverview(projectId: string, query: OverviewQuery = {}, options: RequestOptions = {}): Promise<EntriesOverview> {
+    return this.#one(path("projects", projectId, "entries-overview") + search(query), options);
+  }
+
   /** funnels reads how far the entries of an embeddable came: one funnel, or one for each version. */
   funnels(projectId: string, query: FunnelQuery, options: RequestOptions = {}): Promise<Funnel[]> {
     return this.#one(path("projects", projectId, "entries-funnel") + search(query), options);
   }
 
   /** answers reads the values of one key of entry_data, the most frequent first. */
-  answers(projectId: string, query: AnswerQuery & { key: string }, options: RequestOptions = {}): Promise<Answers> {
+  answers(projectId: string, query: Omit<AnswerQuery, "values"> & { key: string }, options: RequestOptions = {}): Promise<Answers> {
     return this.#one(path("projects", projectId, "entries-answers") + search(query), options);
   }
 
-  /** answerKeys reads the top-level keys of entry_data, the most frequent first. */
+  /** answerKeys reads the top-level keys of entry_data, the most frequent first. With values, the first 100 have theirs. */
   answerKeys(projectId: string, query: Omit<AnswerQuery, "key">, options: RequestOptions = {}): Promise<AnswerKeys> {
     return this.#one(path("projects", projectId, "entries-answers") + search(query), options);
   }
@@ -168,7 +185,7 @@ export class Client {
         const text = await response.text().catch((cause: unknown) => {
           throw new IncompleteError("the answer was cut off", { cause });
         });
-        return parse(text) as T;
+        return this.#parse(text) as T;
       } catch (error) {
         await failed(error);
       }
@@ -195,7 +212,7 @@ export class Client {
           for await (const complete of lines(bodyOf(response))) {
             for (const line of complete) {
               signal?.throwIfAborted();
-              const record = parse(line) as T;
+              const record = this.#parse(line) as T;
               given.push(line);
               const times = repeated.get(line);
               if (times === undefined) {
@@ -256,7 +273,7 @@ export class Client {
         const changes: Change[] = [];
         if (method === "GET") {
           for await (const complete of lines(bodyOf({ body }))) {
-            for (const line of complete) changes.push(parse(line) as Change);
+            for (const line of complete) changes.push(this.#parse(line) as Change);
           }
         }
         const page = { changes, nextCursor, current: !headers.has("Link"), lastSeq: Number(lastSeq) };
@@ -272,15 +289,6 @@ export class Client {
 function bodyOf({ body }: { body: ReadableStream<Uint8Array> | null }): ReadableStream<Uint8Array> {
   if (!body) throw new Error("the server answered without a body");
   return body;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The message of the JavaScript engine would quote the record.
-    throw new Error("the server answered a record that is not JSON");
-  }
 }
 
 function checkPageSize(name: string, size: number): void {

@@ -21,6 +21,9 @@ export interface paths {
          * List entries
          * @description The entries of a project, the last updated first. Filters combine: an entry is listed if all of them match. Needs
          *     the scope `entries:read`.
+         *
+         *     If the server has not searched the answers by `answer` or `search` within its time-out, the answer is a 422: narrow the
+         *     period. Gateways and proxies usually log URLs with their parameters.
          */
         get: operations["listEntries"];
         put?: never;
@@ -189,6 +192,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/entries-overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read an overview of entries
+         * @description All that an overview shows, of one moment: the counts of each interval, those of each embeddable, and the page at which each
+         *     embeddable lost most. `previous` counts the entries of the period of the same length before: a period without
+         *     `created_before` is until now, and one without `created_after` has none before it.
+         *
+         *     At most 2,000 intervals, as in counts, and the 1,000 embeddables with most entries. An embeddable with entries only in the
+         *     period before is one of them. If the server has not counted within its time-out, the answer is a 422: narrow the period.
+         *     Needs the scope `entries:read`.
+         */
+        get: operations["getEntriesOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/projects/{projectId}/entries-funnel": {
         parameters: {
             query?: never;
@@ -236,8 +271,8 @@ export interface paths {
         /**
          * Read the distribution of an answer
          * @description The values of one top-level key of `entry_data` of an embeddable's entries, with how many entries have each. Without `key`:
-         *     the keys that there are. Values with more than 1,000 bytes of JSON count as others, and keys of more than 256 bytes are
-         *     left out. If the server has not counted within its time-out, the answer is a 422: narrow the period. Needs the scope
+         *     the keys that there are, with `values` also the values of the first 100 keys. Values with more than 1,000 bytes of JSON
+         *     count as others, and keys of more than 256 bytes are left out. If the server has not counted within its time-out, the answer is a 422: narrow the period. Needs the scope
          *     `entries:read`.
          */
         get: operations["getEntriesAnswers"];
@@ -977,6 +1012,77 @@ export interface components {
              */
             completed: number;
         };
+        /** @description All that an overview of entries shows. */
+        EntriesOverview: {
+            /** @description Counts, the oldest interval first. */
+            intervals: components["schemas"]["EntryCount"][];
+            previous: components["schemas"]["PreviousEntries"];
+            /** @description The embeddables, the one with the most entries first. */
+            embeddables: components["schemas"]["EmbeddableOverview"][];
+        };
+        /** @description The entries of the period of the same length before; null if the period has no beginning. */
+        PreviousEntries: {
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view.
+             */
+            started: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view of the last page.
+             */
+            completed: number;
+        } | null;
+        /** @description The entries of one embeddable. */
+        EmbeddableOverview: {
+            /** @description The embeddable. */
+            embeddable_id: string;
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view.
+             */
+            started: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view of the last page.
+             */
+            completed: number;
+            previous: components["schemas"]["PreviousEntries"];
+            largest_drop: components["schemas"]["LargestDrop"];
+        };
+        /**
+         * @description The page with the largest share of dropped entries. A page that less than a tenth of the started entries reached does not
+         *     count. Null without such a page.
+         */
+        LargestDrop: {
+            /**
+             * Format: int64
+             * @description The position of the page.
+             */
+            page_index: number;
+            /** @description The key of the page in the newest version that has a view of it. */
+            page_key: string;
+            /**
+             * Format: int64
+             * @description Entries whose furthest page is this one or a later one.
+             */
+            reached: number;
+            /**
+             * Format: int64
+             * @description Entries whose furthest page is this one, if it is not the last.
+             */
+            dropped: number;
+        } | null;
         /** @description How far entries came. */
         Funnel: {
             /**
@@ -1156,6 +1262,24 @@ export interface components {
             types: {
                 [key: string]: number;
             };
+            /**
+             * Format: int64
+             * @description Entries without an answer, as in the answer about one key. This and the next fields are there if `values` was sent, of the first 100 keys.
+             */
+            none?: number;
+            /**
+             * Format: int64
+             * @description Entries that answer with an array.
+             */
+            multiple?: number;
+            /**
+             * Format: int64
+             * @description Entries with a value that is not listed.
+             */
+            others?: number;
+            /** @description The most frequent values. */
+            values?: components["schemas"]["AnswerValue"][];
+            numbers?: components["schemas"]["AnswerNumbers"];
         };
         /** @description A flow that is embedded in pages. */
         Embeddable: {
@@ -2082,9 +2206,31 @@ export interface components {
         ofGroup: string;
         /**
          * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
-         *     `total_pages` in the page view.
+         *     `total_pages` in the page view. With `version`, the page views of that version count.
          */
         completed: boolean;
+        /**
+         * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+         *     top-level array equals it. A number never equals a text.
+         * @example "Yes"
+         */
+        answer: string;
+        /**
+         * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+         * @example country
+         */
+        keyOfAnswer: string;
+        /**
+         * @description Only entries with an answer, a text or a number, that contains this text. The letter case is ignored.
+         * @example ada@example.com
+         */
+        searchAnswers: string;
+        /**
+         * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+         *     of that version. Needs `embeddable_id`.
+         * @example 2
+         */
+        furthestPage: number;
         /**
          * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
          * @example 2022-01-01T00:00:00Z
@@ -2121,6 +2267,11 @@ export interface components {
          * @example country
          */
         entryDataKey: string;
+        /**
+         * @description How many values each of the first 100 keys has in the answer. Only without `key`.
+         * @example 20
+         */
+        answerValues: number;
         /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
@@ -2272,10 +2423,37 @@ export interface operations {
                  */
                 group_id?: components["parameters"]["ofGroup"];
                 /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
                  * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
-                 *     `total_pages` in the page view.
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
                  */
                 completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
+                /**
+                 * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+                 *     top-level array equals it. A number never equals a text.
+                 * @example "Yes"
+                 */
+                answer?: components["parameters"]["answer"];
+                /**
+                 * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+                 * @example country
+                 */
+                answer_key?: components["parameters"]["keyOfAnswer"];
+                /**
+                 * @description Only entries with an answer, a text or a number, that contains this text. The letter case is ignored.
+                 * @example ada@example.com
+                 */
+                search?: components["parameters"]["searchAnswers"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
@@ -2325,6 +2503,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            422: components["responses"]["QuestionTooLarge"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2504,10 +2683,21 @@ export interface operations {
                  */
                 group_id?: components["parameters"]["ofGroup"];
                 /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
                  * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
-                 *     `total_pages` in the page view.
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
                  */
                 completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
                 /** @description Adds `url`, the address of the page, to each page view. */
                 include_urls?: components["parameters"]["include_urls"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
@@ -2730,6 +2920,122 @@ export interface operations {
             default: components["responses"]["Refused"];
         };
     };
+    getEntriesOverview: {
+        parameters: {
+            query?: {
+                /** @description What a row counts. A week begins on Monday. */
+                interval?: components["parameters"]["interval"];
+                /**
+                 * @description Where days begin: the name of a time zone in the IANA database.
+                 * @example America/Los_Angeles
+                 */
+                timezone?: components["parameters"]["timezone"];
+                /**
+                 * @description Only entries of this embeddable.
+                 * @example flow_1
+                 */
+                embeddable_id?: components["parameters"]["ofEmbeddable"];
+                /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                created_after?: components["parameters"]["created_after"];
+                /**
+                 * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                created_before?: components["parameters"]["created_before"];
+                /**
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                updated_after?: components["parameters"]["updated_after"];
+                /**
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                updated_before?: components["parameters"]["updated_before"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The overview. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "intervals": [
+                     *         {
+                     *           "from": "2022-01-01T00:00:00Z",
+                     *           "to": "2022-01-02T00:00:00Z",
+                     *           "embeddable_id": null,
+                     *           "version_number": null,
+                     *           "entries": 120,
+                     *           "started": 96,
+                     *           "completed": 41
+                     *         }
+                     *       ],
+                     *       "previous": {
+                     *         "entries": 100,
+                     *         "started": 90,
+                     *         "completed": 50
+                     *       },
+                     *       "embeddables": [
+                     *         {
+                     *           "embeddable_id": "emb_signup",
+                     *           "entries": 120,
+                     *           "started": 96,
+                     *           "completed": 41,
+                     *           "previous": {
+                     *             "entries": 100,
+                     *             "started": 90,
+                     *             "completed": 50
+                     *           },
+                     *           "largest_drop": {
+                     *             "page_index": 1,
+                     *             "page_key": "details",
+                     *             "reached": 76,
+                     *             "dropped": 30
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EntriesOverview"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["InsufficientScope"];
+            422: components["responses"]["QuestionTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
     getEntriesFunnel: {
         parameters: {
             query: {
@@ -2830,6 +3136,11 @@ export interface operations {
                  * @example country
                  */
                 key?: components["parameters"]["entryDataKey"];
+                /**
+                 * @description How many values each of the first 100 keys has in the answer. Only without `key`.
+                 * @example 20
+                 */
+                values?: components["parameters"]["answerValues"];
                 /**
                  * @description The embeddable of the entries.
                  * @example flow_1

@@ -15,6 +15,8 @@ export interface ClientOptions {
   fetch?: typeof fetch | undefined;
   /** retry bounds the number of attempts of a request and the waits between them. */
   retry?: Partial<Retry> | undefined;
+  /** parse reads the JSON of an answer or of a record. Default: JSON.parse, which rounds numbers of more than 15 digits. */
+  parse?: ((text: string) => unknown) | undefined;
 }
 
 /** Retry bounds the number of attempts of a request and the waits between them. */

@@ -21,6 +21,7 @@ export type EntryCount = Schemas["EntryCount"];
 export type Funnel = Schemas["Funnel"];
 export type FunnelPage = Schemas["FunnelPage"];
 export type Answers = Schemas["Answers"];
+export type EntriesOverview = Schemas["EntriesOverview"];
 export type AnswerKeys = Schemas["AnswerKeys"];
 export type Project = Schemas["Project"];
 export type ErrorCode = Schemas["ErrorCode"];
@@ -60,6 +61,8 @@ export interface ExperimentQuery extends Paging, Filters<"listExperiments"> {}
 
 /** CountQuery selects entries to count, and says by what. */
 export type CountQuery = Filters<"countEntries">;
+/** OverviewQuery selects the entries of an overview. */
+export type OverviewQuery = Filters<"getEntriesOverview">;
 /** FunnelQuery selects the entries of a funnel. */
 export type FunnelQuery = Filters<"getEntriesFunnel"> & { embeddable_id: string };
 /** AnswerQuery selects the entries of answers. */

@@ -42,6 +42,12 @@ test("what may pass is tried again; a list goes on as if nothing had been", asyn
   assert.ok(Date.now() - started >= 1200, "it did not wait");
 });
 
+test("another function reads the JSON", async (t) => {
+  const server = await serve(t, (request, response) => page(response, entries(0, 2)));
+  const client = new Client({ baseURL: server.url, parse: (json) => json.length });
+  assert.deepEqual(await all(client.entries("pr_1")), entries(0, 2).map((one) => JSON.stringify(one).length));
+});
+
 test("attempts and waits have bounds", async (t) => {
   const server = await serve(t, (request, response) => refuse(response, 503, "unavailable", request.url.includes("/long") ? { "Retry-After": "3" } : {}));
   const client = new Client({ baseURL: server.url, retry: { attempts: 3, baseMs: 1, longestMs: 2000 } });

@@ -1,5 +1,6 @@
-// Package app is the console service, put together: its configuration and its life. The service serves files that are
-// built into it. It has no database, no key and no rights: the page calls the API with the key of its user.
+// Package app assembles the console service: its configuration, start and shutdown. The service serves files that are
+// built into the program. The service has no database, no key and no rights: the page in the browser calls the API with
+// the key of its user.
 package app
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/services/console/internal/site"
 )
 
-// Config configures the service.
+// Config is the configuration of the console service. The command reads Config from environment variables.
 type Config struct {
 	HTTP      httpserver.Config
 	Telemetry telemetry.Config
@@ -25,13 +26,14 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// service is the name in logs, spans and metrics.
+// service is the name of the console service in logs, spans and metrics.
 const service = "console"
 
-// stopTimeout bounds the shutdown after the last request.
+// stopTimeout is how long the parts of the service may take to stop after the last request.
 const stopTimeout = 10 * time.Second
 
-// Run serves until ctx ends, and then shuts down gracefully.
+// Run serves the console until ctx ends, and then shuts down gracefully. Run ignores CORSAllowedOrigins of cfg.HTTP.
+// The error reports a failed start, or a shutdown that was not clean.
 func Run(ctx context.Context, cfg Config) (err error) {
 	files, err := site.Load()
 	if err != nil {

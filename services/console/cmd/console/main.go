@@ -1,4 +1,4 @@
-// Command console serves the web console, a static application. It has no database.
+// Command console serves the web console, a static application. The service has no database.
 package main
 
 import (

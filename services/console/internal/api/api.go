@@ -1,4 +1,4 @@
-// Package api owns the console's routes: how its files are answered, and what its page may do in a browser.
+// Package api owns the console's routes, their caching, and the headers that restrict the page in a browser.
 package api
 
 import (
@@ -14,14 +14,14 @@ import (
 const (
 	root = "/console/"
 
-	// asked makes caches ask before each use; the ETag makes that cheap.
+	// asked makes caches ask the server before each use of a file. With the ETag, such a question is cheap.
 	asked = "no-cache"
-	// kept lets caches keep a file for a year, as it never changes under its name (RFC 8246).
+	// kept lets caches keep a file for a year, because the content under the file's name never changes (RFC 8246).
 	kept = "public, max-age=31536000, immutable"
 )
 
-// policy is the page's Content-Security-Policy. The page loads from its own origin alone, and calls the API there. Text
-// reaches the document as text: without a policy of Trusted Types, nothing becomes HTML or script.
+// policy is the page's Content-Security-Policy. The page loads files and calls the API from its own origin alone. In
+// browsers with Trusted Types, no string in the page can become HTML or script.
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
@@ -35,14 +35,15 @@ var policy = strings.Join([]string{
 	"trusted-types 'none'",
 }, "; ")
 
-// permissions is the Permissions-Policy: the page needs no device, and no interface that others use to follow people.
+// permissions is the page's Permissions-Policy, which denies the page browser features that it does not need, such as
+// the camera and the location.
 var permissions = strings.Join([]string{
 	"accelerometer=()", "autoplay=()", "browsing-topics=()", "camera=()", "display-capture=()", "encrypted-media=()",
 	"fullscreen=()", "geolocation=()", "gyroscope=()", "hid=()", "magnetometer=()", "microphone=()", "midi=()", "payment=()",
 	"picture-in-picture=()", "publickey-credentials-get=()", "screen-wake-lock=()", "serial=()", "usb=()", "xr-spatial-tracking=()",
 }, ", ")
 
-// Headers returns the headers of every answer.
+// Headers returns the headers that the console service adds to every answer.
 func Headers() http.Header {
 	return http.Header{
 		"Content-Security-Policy":      {policy},
@@ -55,7 +56,7 @@ func Headers() http.Header {
 	}
 }
 
-// Routes lists every public route of the service.
+// Routes returns a router with every public route of the service. files are the files below /console/.
 func Routes(files *site.Site) *httpapi.Router {
 	rt := httpapi.NewRouter()
 	rt.Get("/console", redirect)
@@ -74,7 +75,7 @@ func Routes(files *site.Site) *httpapi.Router {
 	return rt
 }
 
-// redirect sends the client to the console's one start. A browser keeps the fragment of its address.
+// redirect answers /console with a permanent redirect to /console/. A browser keeps the fragment of the address.
 func redirect(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Location", root)
 	w.WriteHeader(http.StatusPermanentRedirect)

@@ -1,5 +1,5 @@
-// Package site holds the files of the web console, as the build of services/console/web leaves them. It knows the types
-// of the files and which of them never change; how they are served is not its concern.
+// Package site holds the files of the web console that the build of services/console/web writes. The package knows the
+// types of the files, and the files that never change. Package api serves the files over HTTP.
 package site
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 )
 
+// dist holds the files that the build of services/console/web wrote to the folder dist.
+//
 //go:embed all:dist
 var dist embed.FS
 
@@ -19,7 +21,7 @@ const (
 	assets = "assets/" // where the build puts files whose names change with their content
 )
 
-// File is one file of the console.
+// File is one file of the console, with the content that the build wrote.
 type File struct {
 	ContentType string
 	Body        []byte
@@ -27,12 +29,12 @@ type File struct {
 	Immutable bool
 }
 
-// Site is the console's files.
+// Site holds the files of the console by their names. One of the files is the page, index.html.
 type Site struct {
 	files map[string]File
 }
 
-// Load returns the site that is built into the program.
+// Load returns the Site that is built into the program. The error means that the build is faulty.
 func Load() (*Site, error) {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -41,7 +43,7 @@ func Load() (*Site, error) {
 	return load(files)
 }
 
-// load reads a site. It refuses one without a page, and files of unknown types.
+// load reads a Site from a file system. load refuses a Site without index.html, and files of unknown types.
 func load(from fs.FS) (*Site, error) {
 	files := map[string]File{}
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -65,7 +67,7 @@ func load(from fs.FS) (*Site, error) {
 	return &Site{files}, nil
 }
 
-// contentTypes are the types of files by the ends of their names. Those of package mime depend on the machine.
+// contentTypes maps the extension of a file to its Content-Type. The types of package mime would depend on the machine.
 var contentTypes = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
@@ -78,9 +80,9 @@ var contentTypes = map[string]string{
 	".md":          "text/markdown; charset=utf-8",
 }
 
-// Find returns the file to show at a path below the console's own, without a slash at its beginning. That is the page for
-// all paths that are no file's: the application reads them itself. An asset that does not exist is not found, so that a
-// page of another version does not take a page for a script.
+// Find returns the file for a path below /console/, without a slash at its beginning. For a path without a file, Find
+// returns the page, because the application in the page reads the path. For a missing asset, Find reports false, so
+// that a page of another version does not load the page as a script.
 func (s *Site) Find(path string) (File, bool) {
 	if f, ok := s.files[path]; ok {
 		return f, true

@@ -88,6 +88,9 @@ export function textsOf(json: string): string[] | undefined {
   return list.every((one): one is string => typeof one === "string") ? list : undefined;
 }
 
+/** readable writes a text of a visitor. A text that reads as a number or another value of JSON is in quotes, so that the two differ. */
+export const readable = (value: string): string => (value.length < 100 && /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null|[[{"].*)$/s.test(value) ? JSON.stringify(value) : value);
+
 /** words writes a member in one line for people, a list of texts with commas. */
 export const words = (json: string): string => textsOf(json)?.join(", ") ?? text(json);
 
@@ -163,9 +166,9 @@ export function nameIn({ entry_data }: Pick<Entry, "entry_data">): string {
 /** titleOf returns a title for an entry: the visitor's name or address, or else the first answers. "" without any. */
 export function titleOf(entry: Pick<Entry, "entry_data">): string {
   const answers = answersOf(entry.entry_data);
-  if (!answers) return entry.entry_data.slice(0, longestTitle);
+  if (!answers) return entry.entry_data.trim().slice(0, longestTitle);
   const first = textAnswers(answers).slice(0, 2).map((one) => one.value).join(", ");
-  return nameIn(entry) || cut(first || [...answers.values()].map(text).find(Boolean) || "");
+  return nameIn(entry) || cut(first || [...answers.values()].map(text).find((one) => one.trim()) || "");
 }
 
 /** Names counts in how many entries each answer is. */

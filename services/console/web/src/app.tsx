@@ -14,8 +14,9 @@ import { Experiments } from "./pages/experiments.tsx";
 import { Funnel } from "./pages/funnel.tsx";
 import { Overview } from "./pages/overview.tsx";
 import { SignIn } from "./pages/signin.tsx";
-import { here, type Page } from "./router.ts";
+import { here, listOf, type Page } from "./router.ts";
 import { asking, session } from "./session.ts";
+import { Kept } from "./ui/frame.tsx";
 import { PageHead } from "./ui/parts.tsx";
 import { Shell } from "./ui/shell.tsx";
 import { Problem } from "./ui/state.tsx";
@@ -37,12 +38,14 @@ const views: Record<Page, [View | undefined, View?]> = {
 /** App is the whole console. */
 export function App() {
   const current = session.value;
-  const { project, page, id } = here.value;
+  const { project, page, id, query } = here.value;
   if (!current && asking.value) return null;
   if (!current || (project !== "" && project !== current.project)) return <SignIn project={project} />;
   const View = page && views[page][id ? 1 : 0];
+  const embeddable = page === "entries" && !id ? query.get("embeddable") : page && page !== "contacts" && listOf(page) === "embeddables" ? id : "";
   return (
     <Shell project={current.project} page={page}>
+      {embeddable && <Kept key={embeddable} project={current.project} id={embeddable} />}
       <Guarded key={`${page} ${id}`}>{View ? <View project={current.project} id={id} /> : <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />}</Guarded>
     </Shell>
   );

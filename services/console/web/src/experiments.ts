@@ -1,5 +1,7 @@
 // What the pages of experiments share: the statuses, and the fields with JSON in a string.
-import type { Experiment } from "@lectern/client";
+import type { Experiment, StatusChange } from "@lectern/client";
+import { parseJSON, toJSON, versionIn } from "./numbers.ts";
+import { isoDay } from "./time.ts";
 
 /** statuses are the statuses in the order in which they are shown. The last one stands for none, and for those that this version of the console does not know. */
 export const statuses = [
@@ -26,13 +28,13 @@ export const flowsOf = (e: Experiment): string[] => [...new Set([e.flowId, ...(e
 
 /** textOf writes a value of JSON for people. */
 export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+  return typeof value === "string" ? value : toJSON(value);
 }
 
 function parse(json: string | null): unknown {
   if (json === null) return null;
   try {
-    return JSON.parse(json);
+    return parseJSON(json);
   } catch {
     return undefined;
   }
@@ -47,6 +49,37 @@ export function variantsOf(experiment: Experiment): Variant[] | undefined {
     key,
     fields: fields !== null && typeof fields === "object" && !Array.isArray(fields) ? Object.entries(fields).map(([name, field]): [string, string] => [name, textOf(field)]) : [["", textOf(fields)]],
   }));
+}
+
+const fieldOf = ({ fields }: Variant, ...names: string[]) => fields.find(([name]) => names.includes(name))?.[1];
+
+/** nameOfVariant returns the name of a variant, or else its key. */
+export const nameOfVariant = (variant: Variant): string => fieldOf(variant, "name") || variant.key;
+
+/** versionOf returns the version of the embeddable that a variant shows, if it says one. */
+export const versionOf = (variant: Variant): number | undefined => versionIn(fieldOf(variant, "version_number", "embeddable_version_number") ?? "");
+
+/** flowOf returns the id of the embeddable that a variant shows, if it says one. */
+export const flowOf = (variant: Variant): string | undefined => fieldOf(variant, "flowId", "flow_id", "embeddable_id");
+
+/** alone returns the variants whose visitors can be told apart: each has a version, or an embeddable, that no other one has. */
+export function alone(variants: readonly Variant[]): Variant[] {
+  const shows = (variant: Variant) => JSON.stringify([flowOf(variant) ?? "", versionOf(variant) ?? ""]);
+  return variants.filter((one) => shows(one) !== '["",""]' && variants.every((other) => other === one || shows(other) !== shows(one)));
+}
+
+/** Ran is when an experiment ran: the first day, and the last one if it has ended, each as 2026-09-30. */
+export interface Ran {
+  from: string;
+  to: string;
+}
+
+/** ranIn returns when an experiment ran, in whole days, as lists and funnels have them. */
+export function ranIn(e: Experiment, history: StatusChange[]): Ran {
+  const runs = (change: StatusChange) => change.status === "running" || change.status === "paused";
+  const began = history.find(runs)?.changed_at ?? e.created_at;
+  const ended = history[history.findLastIndex(runs) + 1]?.changed_at;
+  return { from: isoDay(Date.parse(began)), to: ended === undefined || e.status === "draft" ? "" : isoDay(Date.parse(ended)) };
 }
 
 /** nameOfWinner returns the name of the variant that won, or else its key. "" while none has. */

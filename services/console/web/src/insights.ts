@@ -1,105 +1,63 @@
 // The figures that the server counts, and the periods that they are of.
-import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, Funnel, FunnelPage } from "@lectern/client";
+import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, EntryQuery, Funnel, FunnelPage, FunnelQuery } from "@lectern/client";
 import { collect } from "./api.ts";
+import { type Load, useLoad } from "./load.ts";
+import { type Bounds, calendarSpan, daysSpan, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
+import { toJSON } from "./numbers.ts";
 import { zone } from "./preferences.ts";
 import { here } from "./router.ts";
-import { dayStarts, isDay, isoDay, startOfDay } from "./time.ts";
-
-/** How many days a named period has. 0 is all of the project's time. */
-export const periods = [7, 30, 90, 0] as const;
-/** The named period of an address that has none. */
-const standard = 30;
-
-/** Period is what the address says: a number of days, or own days. */
-export interface Period {
-  days: number;
-  from: string;
-  to: string;
-  /** Whether the first day is after the last one. */
-  reversed: boolean;
-}
-
-/** periodIn reads the period of the address. */
-function periodIn(query: URLSearchParams): Period {
-  const date = (name: string) => (isDay(query.get(name) ?? "") ? (query.get(name) ?? "") : "");
-  const [from, to] = [date("from"), date("to")];
-  const named = query.get("days");
-  const days = periods.find((days) => String(days) === named) ?? standard;
-  return { days, from, to, reversed: from !== "" && to !== "" && from > to };
-}
+import { dayStarts, isoDay } from "./time.ts";
 
 /** usePeriod returns the period of the address and the parts of it that a load depends on. */
-export function usePeriod(): { period: Period; inputs: readonly unknown[] } {
-  const period = periodIn(here.value.query);
+export function usePeriod(otherwise = standard): { period: Period; inputs: readonly unknown[] } {
+  const period = periodIn(here.value.query, otherwise);
   return { period, inputs: [period, zone.value, period.from ? "" : isoDay(Date.now())] };
-}
-
-/** samePeriod returns the filters of an address that opens another page with the period of this one. */
-export function samePeriod(): Record<string, string> {
-  const { query } = here.value;
-  const { from, to } = periodIn(query);
-  return { from, to, days: query.get("days") ?? "" };
-}
-
-/** entriesPeriod is samePeriod with the days of a span, because the list of entries has no named periods. */
-export function entriesPeriod(span: Span | undefined): Record<string, string> {
-  return { ...samePeriod(), ...(span?.from !== undefined && { from: isoDay(span.from) }), ...(span?.until !== undefined && { to: isoDay(span.until - 1) }) };
-}
-
-/** Span is a period on the clock: the first moment of it, and the first moment after it. */
-export interface Span {
-  from: number | undefined;
-  until: number | undefined;
-  /** Whether a named period ends in the past, with the newest entry, because there is none since. */
-  past: boolean;
-  /** How many days the span has. */
-  days: number;
 }
 
 /** justBefore returns the last time before a moment that the API can tell from it: it compares microseconds. */
 const justBefore = (at: number): string => new Date(at - 1).toISOString().replace("Z", "999Z");
 
 /** created selects the entries that were created in a span. */
-export const created = ({ from, until }: Pick<Span, "from" | "until">) => ({
+export const created = ({ from, until }: Bounds) => ({
   created_after: from === undefined ? undefined : justBefore(from),
   created_before: until === undefined ? undefined : new Date(until).toISOString(),
 });
 
-const dayLength = 86_400_000;
 /** Clocks outside of these years are wrong. Such an entry counts, but it is no end of a period. */
 const clocks = { from: Date.UTC(2000, 0), until: Date.UTC(2101, 0) };
 
-/** spanOf puts a period on the clock, or returns null if the project, or the embeddable, has no entry. */
-export async function spanOf(client: Client, project: string, { days, from, to }: Period, embeddable: string | undefined, signal: AbortSignal): Promise<Span | null> {
-  const now = Date.now();
-  const end = async (direction: "ASC" | "DESC") => {
-    const until = dayStarts(now, 1)[1] ?? now;
-    const [found] = await collect(client.entries(project, { sort: "created_at", direction, limit: 1, embeddable_id: embeddable, ...created({ from: clocks.from, until }) }, { signal }));
-    return found && Date.parse(found.created_at);
-  };
-  const [newest, any] = await Promise.all([end("DESC"), collect(client.entries(project, { limit: 1, embeddable_id: embeddable }, { signal }))]);
-  if (any.length === 0) return null;
-  if (from || to) {
-    const first = from ? startOfDay(from) : undefined;
-    const until = to ? startOfDay(to, 1) : undefined;
-    const oldest = first ?? (await end("ASC")) ?? now;
-    return { from: first, until, past: false, days: Math.round(((until ?? now) - oldest) / dayLength) };
-  }
-  if (days === 0) return { from: undefined, until: undefined, past: false, days: Math.ceil(((newest ?? now) - ((await end("ASC")) ?? now)) / dayLength) + 1 };
-  const recent = dayStarts(now, days);
-  const past = newest !== undefined && newest < (recent[0] ?? 0);
-  const borders = past ? dayStarts(newest, days) : recent;
-  return { from: borders[0], until: borders.at(-1), past, days };
+/**
+ * entriesPeriod says the period of figures to the list of entries, which has all time if the address says none. With a span it says
+ * its days: the last days of an embeddable may be others than those of its project.
+ */
+export function entriesPeriod(span?: Span): Record<string, string> {
+  const { named, from, to } = periodIn(here.value.query);
+  if (from || to) return { from, to };
+  return span?.from !== undefined && span.until !== undefined ? { from: isoDay(span.from), to: isoDay(span.until - 1) } : { days: named };
 }
 
-/** before returns the span of the same length before a span, or undefined if it has no beginning or no end. A day that is not over is compared with a part of a day. */
-export function before({ from, until, days }: Span): Pick<Span, "from" | "until"> | undefined {
-  if (from === undefined || until === undefined) return undefined;
-  const earlier = startOfDay(isoDay(from), -days);
+/** useSpan puts the period of the address on the clock. The value is null if the project, or the embeddable, has no entry, and undefined if the period ends before it begins. */
+export function useSpan(project: string, embeddable: string | undefined, otherwise = standard, ready = true): Load<Span | null | undefined> {
+  const { period, inputs } = usePeriod(otherwise);
+  return useLoad(async ({ client, signal }) => (period.reversed ? undefined : spanOf(client, project, period, embeddable, signal)), ["span", project, embeddable, ...inputs], ready);
+}
+
+/** spanOf puts a period on the clock, or returns null if the project, or the embeddable, has no entry. */
+export async function spanOf(client: Client, project: string, { named, from, to }: Period, embeddable: string | undefined, signal: AbortSignal): Promise<Span | null> {
   const now = Date.now();
-  // By the time of day, because clocks may change in between.
-  const today = isoDay(now);
-  return { from: earlier, until: until > now ? Math.min(from, Math.max(earlier, startOfDay(today, -days) + now - startOfDay(today))) : from };
+  const of = { limit: 1, embeddable_id: embeddable };
+  const end = async (direction: "ASC" | "DESC") => {
+    const until = dayStarts(now, 1)[1] ?? now;
+    const [found] = await collect(client.entries(project, { ...of, sort: "created_at", direction, ...created({ from: clocks.from, until }) }, { signal }));
+    return found && Date.parse(found.created_at);
+  };
+  const own = from !== "" || to !== "";
+  const [newest, oldest] = await Promise.all([end("DESC"), (own && !from) || (!own && named === "0") ? end("ASC") : undefined]);
+  // There may be entries whose clocks are wrong.
+  if (newest === undefined && (await collect(client.entries(project, of, { signal }))).length === 0) return null;
+  if (own) return ownSpan({ from, to }, now, oldest);
+  if (named === "0") return { from: undefined, until: undefined, past: false, days: Math.ceil(((newest ?? now) - (oldest ?? now)) / 86_400_000) + 1 };
+  return named === "last-week" || named === "this-month" || named === "last-month" ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);
 }
 
 /** counts reads how many entries were created in each interval. Days begin in the chosen zone. */
@@ -108,9 +66,34 @@ export function counts(client: Client, project: string, query: Omit<CountQuery, 
 }
 
 /** sum adds counts up. */
-export function sum(list: readonly EntryCount[]): Pick<EntryCount, "entries" | "started" | "completed"> {
+export function sum(list: readonly Pick<EntryCount, "entries" | "started" | "completed">[]): Pick<EntryCount, "entries" | "started" | "completed"> {
   const of = (name: "entries" | "started" | "completed") => list.reduce((n, one) => n + one[name], 0);
   return { entries: of("entries"), started: of("started"), completed: of("completed") };
+}
+
+/** lengthOf returns how many entries a list has, from the figure that counts them. It returns undefined for a list that no figure counts. */
+export async function lengthOf(client: Client, project: string, query: EntryQuery, signal: AbortSignal): Promise<number | undefined> {
+  const { embeddable_id, contact_id, group_id, completed, version, furthest_page, answer, answer_key, search, created_after, created_before } = query;
+  const period = { created_after, created_before };
+  if (contact_id || group_id || search) return undefined;
+  if (answer) {
+    if (!embeddable_id || !answer_key || completed !== undefined || version !== undefined || furthest_page !== undefined) return undefined;
+    const { values } = await client.answers(project, { embeddable_id, key: answer_key, ...period }, { signal });
+    return values.find((one) => toJSON(one.value) === answer)?.entries;
+  }
+  const part = (all: Pick<EntryCount, "entries" | "completed">) => (completed === undefined ? all.entries : completed ? all.completed : all.entries - all.completed);
+  // Versions may end at different pages. So only of one version, those that dropped off are those that did not complete.
+  if (version === undefined) return furthest_page === undefined ? part(sum(await counts(client, project, { embeddable_id, ...period, interval: "all" }, signal))) : undefined;
+  const funnel = embeddable_id ? await funnelOf(client, project, { embeddable_id, version, ...period }, signal) : undefined;
+  if (!funnel || furthest_page === undefined) return funnel && part(funnel);
+  return completed === false ? funnel.pages.find((one) => one.page_index === furthest_page)?.dropped : undefined;
+}
+
+/** funnelOf reads the funnel of an embeddable, or of one version. Of one version, only its own views count. */
+export async function funnelOf(client: Client, project: string, query: FunnelQuery, signal: AbortSignal): Promise<Funnel | undefined> {
+  const { version } = query;
+  const found = await client.funnels(project, { ...query, ...(version !== undefined && { by: "version" }) }, { signal });
+  return version === undefined ? found[0] : found.find((one) => one.version_number === version);
 }
 
 /** largestDrop returns the page at which most of the entries that reached it left, of those that a tenth of all reached. */
@@ -119,10 +102,7 @@ export function largestDrop({ started, pages }: Funnel): FunnelPage | undefined 
   return often.sort((a, b) => b.dropped / b.reached - a.dropped / a.reached)[0];
 }
 
-/** AnswerKey is a question: a key of the answers, and how many entries have it. */
-export type AnswerKey = AnswerKeys["keys"][number];
-
 /** questions lists the keys of the answers of an embeddable, the most frequent first. The API has no figures of an empty key. */
-export async function questions(client: Client, project: string, query: Omit<AnswerQuery, "key">, signal: AbortSignal): Promise<AnswerKey[]> {
+export async function questions(client: Client, project: string, query: Omit<AnswerQuery, "key">, signal: AbortSignal): Promise<AnswerKeys["keys"]> {
   return (await client.answerKeys(project, query, { signal })).keys.filter(({ key }) => key !== "");
 }

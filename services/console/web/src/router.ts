@@ -52,27 +52,59 @@ export function parse(url: Pick<URL, "pathname" | "search">): Place {
   return { project: mark === "p" ? decode(project) : "", page: known, id: decode(id), query };
 }
 
-/** address is the inverse of parse. Filters that are empty are left out. */
+/** here is the place that the window shows. */
+export const here = signal<Place>(parse(location));
+
+/** The filters that say a period. */
+const periodFilters = ["from", "to", "days"];
+
+/** address is the inverse of parse. Filters that are empty are left out. The address keeps the period of the current page, unless the query has another one. */
 export function address(project: string, page: Page, id = "", query: Record<string, string | undefined> = {}): string {
   const filters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value) filters.set(name, value);
+  if (!periodFilters.some((name) => name in query)) {
+    for (const name of periodFilters) if (here.value.query.get(name)) filters.set(name, here.value.query.get(name) ?? "");
+  }
   const path = [project, page, id].filter(Boolean).map(encodeURIComponent).join("/");
   return `${base}p/${path}${filters.size ? `?${filters}` : ""}`;
 }
 
-/** here is the place that the window shows. */
-export const here = signal<Place>(parse(location));
-
 /** go shows another address. The history keeps the current one, unless it is replaced. */
 export function go(to: string, options: { replace?: boolean } = {}): void {
   const before = here.peek();
-  history[options.replace ? "replaceState" : "pushState"](null, "", to);
+  if (options.replace) history.replaceState(history.state, "", to);
+  else {
+    scrolled.set(shown, scrollY);
+    shown = String(Math.random());
+    history.pushState({ shown }, "", to);
+  }
   here.value = parse(location);
   const after = here.peek();
   if (before.page !== after.page || before.id !== after.id || before.project !== after.project) {
     scrollTo(0, 0);
     requestAnimationFrame(() => document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true }));
   }
+}
+
+// How far each address of the history was scrolled, by the name that its state has.
+const scrolled = new Map<string, number>();
+let shown = "";
+
+/** back shows the address that the browser's buttons lead to, as far down as it was left. */
+function back({ state }: PopStateEvent): void {
+  scrolled.set(shown, scrollY);
+  shown = (state as { shown?: string } | null)?.shown ?? "";
+  here.value = parse(location);
+  const y = scrolled.get(shown) ?? 0;
+  const controller = new AbortController();
+  for (const moved of ["wheel", "pointerdown", "keydown", "popstate"]) addEventListener(moved, () => controller.abort(), { signal: controller.signal });
+  // The page may still read what makes it as long as it was. It is scrolled until then, or until the visitor moves it.
+  const lengthened = new ResizeObserver(() => {
+    scrollTo(0, y);
+    if (scrollY >= y - 1) controller.abort();
+  });
+  controller.signal.addEventListener("abort", () => lengthened.disconnect());
+  lengthened.observe(document.body);
 }
 
 /** filtered returns the address of the current page with other filters. An empty value removes a filter. Lists begin again. */
@@ -88,9 +120,9 @@ export function filter(changes: Record<string, string>): void {
 
 /** startRouter makes links and the browser's buttons work without loading the page again. */
 export function startRouter(): void {
-  addEventListener("popstate", () => {
-    here.value = parse(location);
-  });
+  history.scrollRestoration = "manual";
+  shown = (history.state as { shown?: string } | null)?.shown ?? "";
+  addEventListener("popstate", back);
   addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (!link || event.defaultPrevented || event.button !== 0) return;

@@ -41,8 +41,10 @@ export function isoDay(at: number): string {
   return `${parts["year"]}-${parts["month"]}-${parts["day"]}`;
 }
 
-/** duration writes milliseconds with at most two units: "1 min 4 s". */
-export function duration(ms: number): string {
+/** duration writes milliseconds with at most two units: "1 min 4 s". No line ends within it. */
+export const duration = (ms: number): string => units(ms).replaceAll(" ", "\u00a0");
+
+function units(ms: number): string {
   if (!Number.isFinite(ms)) return "–";
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 1000);
@@ -57,7 +59,7 @@ export function duration(ms: number): string {
 
 /** ago writes how long before now a moment is: "3 min ago". */
 export function ago(at: number, now: number): string {
-  return now - at < 5000 ? "just now" : `${duration(now - at).split(" ").slice(0, 2).join(" ")} ago`;
+  return now - at < 5000 ? "just now" : `${units(now - at).split(" ").slice(0, 2).join("\u00a0")} ago`;
 }
 
 const whole = new Intl.NumberFormat("en-GB");

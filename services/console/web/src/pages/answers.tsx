@@ -1,138 +1,122 @@
-// What visitors answered to each question of an embeddable, and how many of them.
-import type { Answers as Distributed } from "@lectern/client";
-import { useLoad, useNames } from "../api.ts";
-import { type AnswerKey, created, questions, spanOf, usePeriod } from "../insights.ts";
-import { filtered, here } from "../router.ts";
-import { count, counted, percent } from "../time.ts";
-import { BarChart, Share } from "../ui/bars.tsx";
-import { FirstEntry } from "../ui/first.tsx";
-import { Figure, PageHead, Tabs, Text } from "../ui/parts.tsx";
-import { PeriodFilter, spanText } from "../ui/period.tsx";
-import { Empty, Loaded, Reversed } from "../ui/state.tsx";
+// What visitors answered to all questions of an embeddable, and how many of them.
+import type { AnswerKeys } from "@lectern/client";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { created } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { useAsked } from "../names.ts";
+import { answeredIn, type Asked, type Distribution, distributionOf, inOrder, type Of } from "../questions.ts";
+import { filter, filtered, here } from "../router.ts";
+import { count } from "../time.ts";
+import { Given } from "../ui/given.tsx";
+import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
+import { Text } from "../ui/parts.tsx";
+import { Empty, Loaded } from "../ui/state.tsx";
 
-/** Answers lists the questions of an embeddable, and shows the distribution of the answers to one. */
+/** How many values of each question are read: as many as the API lists. */
+const mostValues = 50;
+
+/** Answers shows the answers to all questions of an embeddable. */
 export function Answers({ project, id }: { project: string; id: string }) {
-  const { period, inputs } = usePeriod();
-  const chosen = here.value.query.get("key");
-  const title = useNames(project)(id);
-  const load = useLoad(
-    async ({ client, signal }) => {
-      if (period.reversed) return undefined;
-      const span = await spanOf(client, project, period, id, signal);
-      return span && { span, of: { embeddable_id: id, ...created(span) }, keys: await questions(client, project, { embeddable_id: id, ...created(span) }, signal) };
-    },
-    [project, id, ...inputs],
-  );
   return (
     <>
-      <PageHead title={title} lead="What visitors answered, and how many of them." />
-      <Tabs project={project} id={id} current="answers" span={load.value?.span} />
-      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <PeriodFilter period={period} />
-      </form>
-      <Loaded load={load} what="the questions" rows={6}>
-        {(value) =>
-          value === undefined ? (
-            <Reversed />
-          ) : value === null ? (
-            <FirstEntry project={project} embeddable={id} wake={load.reload} />
-          ) : value.keys.length === 0 ? (
-            <Empty title="Nothing was answered in this period" />
-          ) : (
-            <>
-              <p class="muted small">{spanText(value.span)}</p>
-              <div class="questions">
-                <Questions keys={value.keys} chosen={chosen ?? value.keys[0]?.key ?? ""} />
-                <Distribution project={project} of={value.of} name={chosen ?? value.keys[0]?.key ?? ""} />
-              </div>
-            </>
-          )
-        }
-      </Loaded>
+      <EmbeddableHead project={project} id={id} current="answers" lead="What visitors answered, and how many of them." />
+      <InPeriod project={project} id={id}>{(span) => <Answered project={project} of={{ embeddable_id: id, ...created(span) }} />}</InPeriod>
     </>
   );
 }
 
-function Questions({ keys, chosen }: { keys: AnswerKey[]; chosen: string }) {
+/** A question with its title. The first questions have their answers. */
+interface Question {
+  key: string;
+  title: string;
+  answered: number;
+  given: Distribution | undefined;
+}
+
+function Answered({ project, of }: { project: string; of: Of }) {
+  // One request has the answers to the first 100 questions.
+  const load = useLoad(({ client, signal }) => client.answerKeys(project, { ...of, values: mostValues }, { signal }), ["all answers", project, of]);
+  const keys = useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]);
+  const { asked, ready } = useAsked(project, of.embeddable_id, keys);
   return (
-    <nav class="card" aria-label="Questions">
-      <ul class="keylist">
-        {keys.map(({ key, entries }) => (
-          <li key={key}>
-            <a href={filtered({ key })} aria-current={key === chosen ? "true" : undefined}>
-              <Text>{key || "(no name)"}</Text> <span class="muted small">{count(entries)}</span>
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
+    <Loaded load={ready ? load : { ...load, state: "loading", value: undefined }} what="the answers" rows={6}>
+      {(all) => {
+        const questions = questionsIn(all, asked);
+        return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} questions={questions} unreadable={all.unreadable} />;
+      }}
+    </Loaded>
   );
 }
 
-function Distribution({ project, of, name }: { project: string; of: { embeddable_id: string }; name: string }) {
-  const load = useLoad(({ client, signal }) => client.answers(project, { ...of, key: name }, { signal }), [project, of, name]);
+/** questionsIn joins the answers with the questions of the definition. The API has no figures of an empty key. */
+function questionsIn(all: AnswerKeys, asked: ReadonlyMap<string, Asked>): Question[] {
+  return inOrder(all.keys, asked).filter(({ key }) => key !== "").map((one) => {
+    const given = distributionOf(all, one);
+    return { key: one.key, title: asked.get(one.key)?.title ?? "", answered: given ? answeredIn(given) : one.entries, given };
+  });
+}
+
+/** jump shows the answers to a question. It reports whether the page has them. */
+function jump(key: string): boolean {
+  const found = [...document.querySelectorAll<HTMLElement>("section[data-key]")].find((one) => one.dataset["key"] === key);
+  found?.scrollIntoView();
+  found?.querySelector("h2")?.focus({ preventScroll: true });
+  return found !== undefined;
+}
+
+function Questions({ project, of, questions, unreadable }: { project: string; of: Of; questions: Question[]; unreadable: number }) {
+  // An address can name the question that it is about. It does so once, so that the way back leads to where the visitor was.
+  const wanted = here.value.query.get("key");
+  useEffect(() => {
+    if (wanted !== null && jump(wanted)) filter({ key: "" });
+  }, [wanted]);
+  const open = (event: MouseEvent, key: string) => {
+    if (!(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) && jump(key)) event.preventDefault();
+  };
   return (
-    <section class="card" aria-labelledby="distribution">
-      <h2 id="distribution"><Text>{name || "(no name)"}</Text></h2>
-      <Loaded load={load} what="the answers" rows={6}>
-        {(value) => <Values value={value} />}
-      </Loaded>
+    <div class="questions">
+      <nav class="card" aria-label="Questions">
+        <ul class="keylist">
+          {questions.map(({ key, title, answered }) => (
+            <li key={key}>
+              <a href={filtered({ key })} onClick={(event) => open(event, key)}>
+                <Text>{cut(title || key)}</Text> <span class="muted small">{count(answered)}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div class="page">
+        {unreadable > 0 && <p class="muted small">The data of {count(unreadable)} {unreadable === 1 ? "entry" : "entries"} cannot be read.</p>}
+        {questions.map((question) => <Section key={question.key} project={project} of={of} question={question} />)}
+      </div>
+    </div>
+  );
+}
+
+/** How much of a title the list of questions shows, in characters. */
+const longestTitle = 120;
+const cut = (title: string) => (title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title);
+
+function Section({ project, of, question: { key, title, given } }: { project: string; of: Of; question: Question }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <section class="card" data-key={key}>
+      <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
+      {given ? (
+        <Given project={project} of={of} name={key} given={given} />
+      ) : (
+        <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+          <summary class="small">The answers</summary>
+          {open && <Later project={project} of={of} name={key} />}
+        </details>
+      )}
     </section>
   );
 }
 
-const number = (n: number): string => n.toLocaleString("en-GB", { maximumSignificantDigits: 6 });
-
-function Values({ value }: { value: Distributed }) {
-  const { values, others, none, multiple, numbers, unreadable } = value;
-  const answered = value.entries - none - unreadable;
-  const most = Math.max(others, ...values.map((one) => one.entries));
-  return (
-    <>
-      <p class="muted small" data-answered={answered}>
-        {counted(answered, "entry has", "entries have")} an answer, {count(none)} {none === 1 ? "has" : "have"} none. Shares are of those with an answer{multiple > 0 && `, ${multiple < answered ? `of whom ${count(multiple)} may have several` : "who may have several"}`}.{unreadable > 0 && ` The data of ${count(unreadable)} cannot be read.`}
-      </p>
-      {numbers && (
-        <>
-          <dl class="figures" aria-label="Numbers">
-            <Figure name="Least" id="minimum" value={number(numbers.minimum)} />
-            <Figure name="A quarter is at most" id="q1" value={number(numbers.lower_quartile)} />
-            <Figure name="Median" id="median" value={number(numbers.median)} />
-            <Figure name="A quarter is at least" id="q3" value={number(numbers.upper_quartile)} />
-            <Figure name="Greatest" id="maximum" value={number(numbers.maximum)} />
-          </dl>
-          {numbers.minimum < numbers.maximum && <BarChart label="How many entries have a number in each of 20 equal ranges" axis="Range" bars={numbers.bins.map((bin) => ({ name: `${number(bin.from)} to ${number(bin.to)}`, whole: bin.entries }))} />}
-          <h3>Most frequent</h3>
-        </>
-      )}
-      <table class="values">
-        <thead>
-          <tr>
-            <th scope="col">Answer</th>
-            <td class="bar" />
-            <th scope="col" class="number">Entries</th>
-            <th scope="col" class="number">Share</th>
-          </tr>
-        </thead>
-        <tbody>
-          {values.map((one, i) => (
-            <tr key={i}>
-              <th scope="row" class="wrap"><Text>{typeof one.value === "string" ? one.value.slice(0, 300) || "(empty text)" : JSON.stringify(one.value).slice(0, 300)}</Text></th>
-              <td class="bar"><Share first={one.entries / most} /></td>
-              <td class="number">{count(one.entries)}</td>
-              <td class="number">{percent(one.entries / answered)}</td>
-            </tr>
-          ))}
-          {others > 0 && (
-            <tr>
-              <th scope="row" class="muted">Other answers</th>
-              <td class="bar"><Share first={0} second={others / most} /></td>
-              <td class="number">{count(others)}</td>
-              <td class="number">{percent(others / answered)}</td>
-            </tr>
-          )}
-        </tbody>
-      </table>
-    </>
-  );
+/** Later reads the answers to a question after the first 100. */
+function Later({ project, of, name }: { project: string; of: Of; name: string }) {
+  const load = useLoad(({ client, signal }) => client.answers(project, { ...of, key: name }, { signal }), ["answers", project, of, name]);
+  return <Loaded load={load} what="the answers" rows={3}>{(given) => <Given project={project} of={of} name={name} given={given} />}</Loaded>;
 }

@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
-import { collect, rate, useLoad } from "../api.ts";
+import { collect, rate } from "../api.ts";
+import { useLoad } from "../load.ts";
 import { address } from "../router.ts";
 import { session } from "../session.ts";
+import { keyHeader, shell, variable } from "../shell.ts";
 import { count } from "../time.ts";
 import { Awake } from "../ui/first.tsx";
 import { Badge, CopyButton, PageHead, Time, TitleOf } from "../ui/parts.tsx";
@@ -23,13 +25,8 @@ interface Values {
   key: string | undefined;
 }
 
-/** The variable of the environment that has the key. */
-const variable = "LECTERN_API_KEY";
-
-// Each value is written so that a shell, Go and TypeScript take it as one text, whatever it holds.
-const shell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+// Go and TypeScript take it as one text, whatever it holds.
 const quoted = (text: string) => JSON.stringify(text);
-const header = (key: string | undefined) => (key === undefined ? `"X-Api-Key: $${variable}"` : shell(`X-Api-Key: ${key}`));
 
 const goProgram = ({ url, key }: Values, body: string, imports: string[]) => `package main
 
@@ -60,7 +57,7 @@ const samples: Sample[] = [
     id: "entries",
     name: "Read entries",
     what: "All entries that were updated in 2026, the oldest first.",
-    curl: ({ url, project, key }) => `curl -H ${header(key)} -H 'Accept: application/x-ndjson' \\
+    curl: ({ url, project, key }) => `curl -H ${keyHeader(key)} -H 'Accept: application/x-ndjson' \\
   ${shell(`${url}/projects/${encodeURIComponent(project)}/entries?updated_after=2026-01-01&direction=ASC&limit=1000000`)}
 `,
     go: (v) =>
@@ -85,7 +82,7 @@ for await (const entry of client.entries(${quoted(v.project)}, { updated_after: 
     id: "changes",
     name: "Follow changes",
     what: "Everything that is stored or removed, from the beginning, then as it happens. Keep the cursor to go on later.",
-    curl: ({ url, project, key }) => `curl -i -H ${header(key)} \\
+    curl: ({ url, project, key }) => `curl -i -H ${keyHeader(key)} \\
   ${shell(`${url}/projects/${encodeURIComponent(project)}/entries-changes?wait=60`)}
 # Next time, add &cursor= with the value of X-Next-Cursor.
 `,
@@ -178,7 +175,7 @@ ${lines.join("\\\n")}
 
 /** Sending shows how the first entry is sent, and that it came. */
 function Sending({ project }: { project: string }) {
-  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: 1 }, { signal })), [project]);
+  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: 1 }, { signal })), ["newest", project]);
   const [command] = useState(() => first(project, new Date().toISOString()));
   const newest = load.value?.[0];
   return (
@@ -201,7 +198,7 @@ function Sending({ project }: { project: string }) {
         <p role="status" data-newest={newest?.entry_id ?? ""}>
           {newest ? (
             <>
-              <Badge tone="good">Entries come in</Badge> The newest: <a href={address(project, "entries", newest.entry_id)}><TitleOf entry={newest} /></a>, <Time at={newest.updated_at} />.
+              {Date.now() - Date.parse(newest.updated_at) < 86_400_000 && <Badge tone="good">Entries come in</Badge>} The newest entry: <a href={address(project, "entries", newest.entry_id)}><TitleOf entry={newest} /></a>, <Time at={newest.updated_at} />.
             </>
           ) : (
             <>
@@ -227,7 +224,7 @@ function Limits({ project }: { project: string }) {
       for await (const _ of client.embeddables(project, { limit: 1 }, { signal })) break;
       return true;
     },
-    [project],
+    ["limits", project],
   );
   const headers = rate.value;
   const limits = headers && limitsOf(headers.policy, headers.state);

@@ -1,9 +1,13 @@
 // Everything that one contact did, on one line of time.
 import type { Entry } from "@lectern/client";
+import { useMemo } from "preact/hooks";
 import { answersOf, nameIn } from "../answers.ts";
-import { collect, useLoad, useNames } from "../api.ts";
+import { collect } from "../api.ts";
+import { useLoad } from "../load.ts";
+import { useNames } from "../names.ts";
 import { address } from "../router.ts";
 import { count, counted, day } from "../time.ts";
+import { AnswerList } from "../ui/answered.tsx";
 import { PageHead, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 import { Value } from "../ui/value.tsx";
@@ -22,7 +26,7 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
       const entries = found.slice(0, mostEntries).sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at));
       return { entries, more: found.length > mostEntries };
     },
-    [project, id],
+    ["contact", project, id],
   );
   return (
     <>
@@ -49,7 +53,7 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
                   </li>
                 ))}
               </ol>
-              {more && <p><a href={address(project, "entries", "", { contact: id, sort: "updated" })}>All entries of this contact</a></p>}
+              {more && <p><a href={address(project, "entries", "", { contact: id, sort: "updated", days: "0" })}>All entries of this contact</a></p>}
             </>
           )
         }
@@ -64,19 +68,12 @@ function between(entries: readonly Entry[]): string {
 }
 
 function Answers({ project, entry }: { project: string; entry: Entry }) {
-  const answers = answersOf(entry.entry_data);
+  const answers = useMemo(() => answersOf(entry.entry_data), [entry.entry_data]);
   if (!answers) return <Value json={entry.entry_data} />;
   if (answers.size === 0) return <p class="muted">Nothing was answered.</p>;
   return (
     <>
-      <dl class="answers">
-        {[...answers].slice(0, mostAnswers).map(([name, json]) => (
-          <div key={name}>
-            <dt><Text>{name.slice(0, 200) || "(no name)"}</Text></dt>
-            <dd><Value json={json} /></dd>
-          </div>
-        ))}
-      </dl>
+      <AnswerList project={project} embeddable={entry.embeddable_id} answers={answers} most={mostAnswers} />
       {answers.size > mostAnswers && <p class="small"><a href={address(project, "entries", entry.entry_id)}>and {count(answers.size - mostAnswers)} more</a></p>}
     </>
   );

@@ -1,11 +1,13 @@
 import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
-import { collect, useLoad } from "../api.ts";
+import { collect } from "../api.ts";
 import { compare, definitionLines, type Hunk } from "../compare.ts";
-import { spanOf, usePeriod } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { versionIn } from "../numbers.ts";
 import { filter, here } from "../router.ts";
 import { count, counted } from "../time.ts";
-import { CopyButton, PageHead, Tabs, Text, Time } from "../ui/parts.tsx";
+import { EmbeddableHead } from "../ui/frame.tsx";
+import { CopyButton, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** In production is the name, in addresses, of the definition that is in use now. */
@@ -17,20 +19,17 @@ const step = 50;
 /** EmbeddablePage shows the versions of an embeddable, one definition, or the difference of any two. */
 export function EmbeddablePage({ project, id }: { project: string; id: string }) {
   const [most, setMost] = useState(step);
-  const { period, inputs } = usePeriod();
-  const span = useLoad(({ client, signal }) => spanOf(client, project, period, id, signal), [project, id, ...inputs]);
-  const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), [project, id]);
+  const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), ["embeddable", project, id]);
   const versions = useLoad(
     async ({ client, signal }) => {
       const found = await collect(client.versions(project, id, { limit: most + 1, pageSize: most + 1 }, { signal }));
       return { list: found.slice(0, most), more: found.length > most };
     },
-    [project, id, most],
+    ["versions", project, id, most],
   );
   return (
     <>
-      <PageHead title={load.value?.title || id} lead={<>The saved versions of <code class="wrap">{id}</code>, and what changed between two.</>} />
-      <Tabs project={project} id={id} current="embeddables" span={span.value ?? undefined} />
+      <EmbeddableHead project={project} id={id} current="embeddables" lead={<>The saved versions of <code class="wrap">{id}</code>, and what changed between two.</>} />
       <Loaded load={load} what="the embeddable" rows={4}>
         {(embeddable) => (
           <Loaded load={versions} what="the versions" rows={4}>
@@ -95,7 +94,7 @@ function Versions({ list: versions, more, showMore }: { list: EmbeddableVersion[
       {versions.length === 0 ? (
         <p class="muted">No version was saved yet.</p>
       ) : (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label="Table of versions">
           <table>
             <thead>
               <tr>
@@ -150,7 +149,7 @@ function Definitions({ project, id, inProduction, before, after }: DefinitionsPr
       const [one, other] = await Promise.all([before ? definition(client, project, id, before, inProduction, signal) : null, definition(client, project, id, after, inProduction, signal)]);
       return { before: one, after: other };
     },
-    [project, id, before, after],
+    ["definitions", project, id, before, after],
   );
   return (
     <Loaded load={load} what="the definitions" rows={6}>
@@ -161,8 +160,8 @@ function Definitions({ project, id, inProduction, before, after }: DefinitionsPr
 
 async function definition(client: Client, project: string, id: string, name: string, inProduction: string, signal: AbortSignal): Promise<string> {
   if (name === production) return inProduction;
-  const number = Number(name);
-  if (!/^\d+$/.test(name) || !Number.isSafeInteger(number)) {
+  const number = versionIn(name);
+  if (number === undefined) {
     throw new APIError(`"${name}" is no version; allowed: ${production}, or a version's number.`, { status: 404 });
   }
   return (await client.version(project, id, number, { signal })).json_string;

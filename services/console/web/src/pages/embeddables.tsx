@@ -1,5 +1,7 @@
-import { useEmbeddables, useLoad } from "../api.ts";
 import { counts, created, spanOf, usePeriod } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { useEmbeddables } from "../names.ts";
+import { address } from "../router.ts";
 import { EmbeddableTable } from "../ui/embeddables.tsx";
 import { PageHead } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
@@ -21,7 +23,7 @@ export function Embeddables({ project }: { project: string }) {
       ]);
       return { span, figures, trend };
     },
-    [project, embeddables.state === "failed", ...inputs],
+    ["embeddable figures", project, ...inputs],
   );
   return (
     <>
@@ -36,7 +38,7 @@ export function Embeddables({ project }: { project: string }) {
         {(list) =>
           list.length === 0 && state !== "loading" && !value?.figures.length ? (
             <Empty title="This project has no embeddables yet">
-              <p>An embeddable appears here when its definition or its first entry is stored.</p>
+              <p>An embeddable appears here when its definition or its first entry is stored. <a href={address(project, "connect")}>Send the first entry</a>.</p>
             </Empty>
           ) : state === "loading" && value === undefined ? (
             <Loading what="the figures" rows={3} />

@@ -1,69 +1,31 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { answersOf, decodeNames, encodeNames, Names, words } from "../answers.ts";
-import { collect, useEmbeddables, useLoad, useNames } from "../api.ts";
-import { counts, created, type Period, sum, usePeriod } from "../insights.ts";
+import { answersOf, encodeNames, isText, Names, readable, text, words } from "../answers.ts";
+import { collect } from "../api.ts";
+import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
+import { created, lengthOf, usePeriod, useSpan } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { useEmbeddables, useNames } from "../names.ts";
+import { fixedSpan } from "../period.ts";
 import { address, filter, filtered, here } from "../router.ts";
-import { count, startOfDay } from "../time.ts";
+import { count } from "../time.ts";
 import { Columns } from "../ui/columns.tsx";
 import { DownloadDialog } from "../ui/download.tsx";
 import { EmbeddableSelect } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
-import { PageHead, Tabs, Text, Time, TitleOf } from "../ui/parts.tsx";
-import { PeriodFilter } from "../ui/period.tsx";
+import { EmbeddableHead } from "../ui/frame.tsx";
+import { Chip, PageHead, Removing, Text, Time, TitleOf } from "../ui/parts.tsx";
+import { PeriodFilter, spanText } from "../ui/period.tsx";
+import { ById, SearchField } from "../ui/search.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** How many entries a page of the table has. */
 const rows = 50;
-/** The last page that an address can have. Further pages are reached from it. */
-const lastPage = 200;
 /** How many answers are columns before the visitor chooses. */
 const defaultColumns = 4;
 /** How much of an answer a cell draws, in characters. */
 const longestCell = 120;
-
-const orders = [
-  { id: "", name: "Newest first", sort: "created_at", direction: "DESC" },
-  { id: "oldest", name: "Oldest first", sort: "created_at", direction: "ASC" },
-  { id: "updated", name: "Last updated first", sort: "updated_at", direction: "DESC" },
-] as const;
-
-/** The names of the filters in an address, beside the period. */
-const filters = ["embeddable", "contact", "group"];
-
-interface Chosen {
-  query: EntryQuery;
-  faults: string[];
-  order: (typeof orders)[number];
-  columns: string[] | undefined;
-  page: number;
-}
-
-/** chosenIn reads the filters of an address. */
-function chosenIn(query: URLSearchParams, { from, to, reversed }: Period): Chosen {
-  const faults: string[] = [];
-  const get = (name: string) => query.get(name) ?? "";
-  const id = (name: string) => {
-    if (get(name).length > 256) faults.push(`${name} is longer than the 256 characters of an id.`);
-    return get(name) || undefined;
-  };
-  for (const [name, read] of [["from", from], ["to", to]] as const) if (get(name) !== read) faults.push(`${name} is “${get(name)}”. It must be a date such as 2026-09-30.`);
-  if (reversed) faults.push(`The first day, ${from}, is after the last day, ${to}.`);
-  const order = orders.find((one) => one.id === get("sort"));
-  if (!order) faults.push(`sort is “${get("sort")}”. It can be oldest or updated.`);
-  const page = Number(get("page") || 1);
-  if (!Number.isInteger(page) || page < 1 || page > lastPage) faults.push(`page is “${get("page")}”. It must be from 1 to ${lastPage}.`);
-  let columns: string[] | undefined;
-  try {
-    columns = get("columns") ? decodeNames(get("columns")) : undefined;
-  } catch {
-    faults.push("columns is not a list of answers. Choose the columns again.");
-  }
-  const { sort, direction } = order ?? orders[0];
-  const span = { from: from ? startOfDay(from) : undefined, until: to ? startOfDay(to, 1) : undefined };
-  return { faults, order: order ?? orders[0], columns, page, query: { ...created(span), embeddable_id: id("embeddable"), contact_id: id("contact"), group_id: id("group"), sort, direction } };
-}
 
 // The cursors of the pages that were read, so that the next page begins where one ended.
 const cursors = new Map<string, string>();
@@ -71,9 +33,16 @@ const cursors = new Map<string, string>();
 /** Entries is the page. */
 export function Entries({ project }: { project: string }) {
   const { query: place } = here.value;
-  const { period } = usePeriod();
+  const { period } = usePeriod("0");
   const chosen = chosenIn(place, period);
-  const { query, faults, page } = chosen;
+  const { faults, page } = chosen;
+  const { embeddable_id, contact_id, group_id, completed, version, furthest_page, answer, answer_key, search } = chosen.query;
+  // The last days depend on the newest entry, as they do for figures.
+  const fixed = fixedSpan(period, Date.now());
+  const found = useSpan(project, embeddable_id, "0", !fixed);
+  const span = fixed ?? found.value;
+  const query: EntryQuery = { ...chosen.query, ...(span && created(span)) };
+  const ready = fixed !== undefined || found.state !== "loading";
   const [dialog, setDialog] = useState<"" | "columns" | "download">("");
   const embeddables = useEmbeddables(project);
   const key = JSON.stringify([project, query]);
@@ -89,27 +58,41 @@ export function Entries({ project }: { project: string }) {
       if (after) cursors.set(`${key} ${page + 1}`, after);
       return { entries: entries.slice(all - rows), more: after !== undefined };
     },
-    [key, page, faults],
+    ["entries", key, page, faults],
+    ready,
   );
-  const { contact_id, group_id, embeddable_id, created_after, created_before } = query;
-  // Figures have no filters by contact or group.
+  const { created_after, created_before } = query;
   const total = useLoad(
-    async ({ client, signal }) => (contact_id || group_id || faults.length > 0 ? undefined : sum(await counts(client, project, { embeddable_id, created_after, created_before, interval: "all" }, signal)).entries),
-    [key, faults, load.state === "failed"], // again with the list
+    async ({ client, signal }) => (faults.length > 0 ? undefined : lengthOf(client, project, query, signal)),
+    ["total", key, faults, load.state === "failed"], // again with the list
+    ready,
   );
+  const known = total.stale ? undefined : total.value;
   const columns = chosen.columns ?? frequent(load.value?.entries ?? []);
-  const filteredBy = filters.some((name) => place.get(name)) || period.from || period.to;
+  const filteredBy = filters.some((name) => place.get(name)) || period.named !== "0" || period.from || period.to;
+  const lead = "What visitors answered: an entry for each of them and each embeddable.";
+  const actions = (
+    <>
+      {embeddable_id && <button type="button" class="quiet" onClick={() => setDialog("columns")}>Columns</button>}
+      <button type="button" class="quiet" disabled={faults.length > 0 || !ready} onClick={() => setDialog("download")}>Download</button>
+    </>
+  );
 
   return (
     <>
-      <PageHead title="Entries" lead="What visitors answered: an entry for each of them and each embeddable.">
-        {embeddable_id && <button type="button" class="quiet" onClick={() => setDialog("columns")}>Columns</button>}
-        <button type="button" class="quiet" disabled={faults.length > 0} onClick={() => setDialog("download")}>Download</button>
-      </PageHead>
-      {embeddable_id && <Tabs project={project} id={embeddable_id} current="entries" />}
+      {embeddable_id ? <EmbeddableHead project={project} id={embeddable_id} current="entries" lead={lead}>{actions}</EmbeddableHead> : <PageHead title="Entries" lead={lead}>{actions}</PageHead>}
       <form class="filters" role="search" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <EmbeddableSelect embeddables={embeddables} value={embeddable_id ?? ""} choose={(id) => filter({ embeddable: id, columns: "" })} />
-        <PeriodFilter period={period} named={false} />
+        <PeriodFilter period={period} />
+        <SearchField value={search ?? ""} />
+        <EmbeddableSelect embeddables={embeddables} value={embeddable_id ?? ""} choose={(id) => filter({ ...ofEmbeddable, embeddable: id })} />
+        <label>
+          <span>Completed</span>
+          <select name="completed" value={completed === undefined ? "" : String(completed)} onChange={(e) => filter({ completed: e.currentTarget.value })}>
+            <option value="">All</option>
+            <option value="true">Completed</option>
+            <option value="false">Not completed</option>
+          </select>
+        </label>
         <label>
           <span>Order</span>
           <select value={chosen.order.id} onChange={(e) => filter({ sort: e.currentTarget.value })}>
@@ -118,22 +101,27 @@ export function Entries({ project }: { project: string }) {
             ))}
           </select>
         </label>
-        {contact_id && <Chip name="contact" value={contact_id} />}
-        {group_id && <Chip name="group" value={group_id} />}
+        {contact_id && <Chip remove={() => filter({ contact: "" })}>contact <Text>{contact_id}</Text></Chip>}
+        {group_id && <Chip remove={() => filter({ group: "" })}>group <Text>{group_id}</Text></Chip>}
+        {version !== undefined && <Chip remove={() => filter({ version: "" })}>version {version}</Chip>}
+        {furthest_page !== undefined && <Chip remove={() => filter({ furthest_page: "" })}>furthest page {furthest_page + 1}</Chip>}
+        {answer && faults.length === 0 && <Chip remove={() => filter({ answer: "", answer_key: "" })}><Text>{(answer_key ?? "answer").slice(0, longestCell)}</Text>: <Text>{answered(answer).slice(0, longestCell)}</Text></Chip>}
         {filteredBy && (
-          <button type="button" class="quiet" onClick={clear}>Clear filters</button>
+          <Removing remove={clear}>Clear filters</Removing>
         )}
       </form>
+      {span && period.named !== "0" && !period.from && !period.to && <p class="muted small">{spanText(span)}</p>}
+      {search && faults.length === 0 && <ById project={project} id={search} />}
       {faults.length > 0 ? (
         <Faults faults={faults} />
       ) : (
-        <Loaded load={load} what="entries" rows={8}>
+        <Loaded load={found.state === "failed" ? { ...load, ...found, value: undefined } : load} what="entries" rows={8}>
           {({ entries, more }) =>
             entries.length > 0 ? (
               <>
-                <Pager label="Pages of entries" page={page} shown={entries.length} more={more} total={total.stale ? undefined : total.value} />
+                <Pager label="Pages of entries" page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} />
                 <Table project={project} entries={entries} columns={columns} chosen={chosen} />
-                {entries.length > 20 && <Pager label="Pages of entries, below" page={page} shown={entries.length} more={more} total={total.stale ? undefined : total.value} />}
+                {entries.length > 20 && <Pager label="Pages of entries, below" page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} />}
               </>
             ) : filteredBy || page > 1 ? (
               <Empty title="No entries">
@@ -151,6 +139,9 @@ export function Entries({ project }: { project: string }) {
   );
 }
 
+/** answered writes an answer in one line. */
+const answered = (json: string) => (isText(json) ? readable(text(json)) || "(empty text)" : words(json));
+
 /** frequent returns the names of the answers that most entries of a list have. */
 function frequent(entries: readonly Entry[]): string[] {
   const names = new Names();
@@ -159,15 +150,6 @@ function frequent(entries: readonly Entry[]): string[] {
 }
 
 const clear = () => filter(Object.fromEntries([...here.peek().query.keys()].map((name) => [name, ""])));
-
-function Chip({ name, value }: { name: string; value: string }) {
-  return (
-    <button type="button" class="quiet chip" onClick={() => filter({ [name]: "" })}>
-      {name} <Text>{value}</Text> <span aria-hidden="true">×</span>
-      <span class="hidden">: remove the filter</span>
-    </button>
-  );
-}
 
 function Faults({ faults }: { faults: string[] }) {
   return (
@@ -205,32 +187,32 @@ function Table({ project, entries, columns, chosen }: { project: string; entries
   const updated = chosen.order.sort === "updated_at";
   return (
     <div class="scroll card table" tabIndex={0} role="region" aria-label="Entries">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Entry</th>
-            {one ? columns.map((name) => <th key={name} scope="col"><Text>{name || "(no name)"}</Text></th>) : <th scope="col">Answers</th>}
-            {!one && <th scope="col">Embeddable</th>}
-            <th scope="col">{updated ? "Updated" : "Created"}</th>
+      <table class="stack" role="table">
+        <thead role="rowgroup">
+          <tr role="row">
+            <th role="columnheader" scope="col">Entry</th>
+            {one ? columns.map((name) => <th key={name} role="columnheader" scope="col"><Text>{name || "(no name)"}</Text></th>) : <th role="columnheader" scope="col">Answers</th>}
+            {!one && <th role="columnheader" scope="col">Embeddable</th>}
+            <th role="columnheader" scope="col">{updated ? "Updated" : "Created"}</th>
           </tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {entries.map((entry) => {
             const answers = answersOf(entry.entry_data);
             return (
-              <tr key={entry.entry_id} data-entry={entry.entry_id}>
-                <th scope="row">
+              <tr role="row" key={entry.entry_id} data-entry={entry.entry_id}>
+                <th role="rowheader" scope="row" class="whole">
                   <a href={address(project, "entries", entry.entry_id)}><TitleOf entry={entry} /></a>
                 </th>
                 {one ? (
-                  columns.map((name, i) => <td key={name}>{answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />}</td>)
+                  columns.map((name, i) => <td key={name} role="cell" data-name={name || "(no name)"}>{answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />}</td>)
                 ) : (
-                  <td class="answered">
+                  <td role="cell" class="answered whole">
                     {answers ? [...answers].filter(([, json]) => words(json)).slice(0, 8).map(([name, json]) => <span key={name}><Text>{name.slice(0, 40)}</Text> <b><Text>{words(json).slice(0, 40)}</Text></b></span>) : <Raw data={entry.entry_data} />}
                   </td>
                 )}
-                {!one && <td class="muted"><Text>{title(entry.embeddable_id)}</Text></td>}
-                <td class="muted"><Time at={updated ? entry.updated_at : entry.created_at} /></td>
+                {!one && <td role="cell" class="muted"><Text>{title(entry.embeddable_id)}</Text></td>}
+                <td role="cell" class="muted"><Time at={updated ? entry.updated_at : entry.created_at} /></td>
               </tr>
             );
           })}

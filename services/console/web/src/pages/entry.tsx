@@ -3,11 +3,14 @@ import type { Entry, EntryEvent } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf, titleOf } from "../answers.ts";
-import { collect, useLoad, useNames } from "../api.ts";
+import { collect } from "../api.ts";
 import { created } from "../insights.ts";
 import { stopsOf, type Stop } from "../journey.ts";
+import { useLoad } from "../load.ts";
+import { useNames } from "../names.ts";
 import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
+import { AnswerList } from "../ui/answered.tsx";
 import { Share } from "../ui/bars.tsx";
 import { Badge, CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
@@ -21,10 +24,10 @@ const mostEvents = 10_000;
 
 /** EntryPage is the page. */
 export function EntryPage({ project, id }: { project: string; id: string }) {
-  const entry = useLoad<Entry>(({ client, signal }) => client.entry(project, id, { signal }), [project, id]);
+  const entry = useLoad<Entry>(({ client, signal }) => client.entry(project, id, { signal }), ["entry", project, id]);
   return (
     <>
-      <PageHead title={entry.value ? titleOf(entry.value) || "No answers yet" : id} lead={<code class="wrap">{id}</code>}>
+      <PageHead title={entry.value ? titleOf(entry.value) || "No answers yet" : id} lead={entry.state !== "failed" && <code class="wrap">{id}</code>}>
         {/* The entry before stays while this one loads, but its links would lead here. */}
         {entry.value?.entry_id === id && <Neighbours key={id} project={project} entry={entry.value} />}
       </PageHead>
@@ -32,7 +35,7 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
         {(value) => (
           <div class="entry">
             <div class="page">
-              <Answered entry={value} />
+              <Answered project={project} entry={value} />
               <Journey project={project} id={id} />
             </div>
             <About project={project} entry={value} />
@@ -65,7 +68,7 @@ function Neighbours({ project, entry }: { project: string; entry: Entry }) {
       const [older, newer] = await Promise.all([after("DESC"), after("ASC")]);
       return { older, newer };
     },
-    [project, entry.entry_id],
+    ["neighbours", project, entry.entry_id],
   );
   const link = (to: Entry | undefined, rel: string, key: string, name: string) => to && <a class="button quiet" rel={rel} aria-keyshortcuts={key} href={address(project, "entries", to.entry_id)}>{name}</a>;
   return (
@@ -76,7 +79,7 @@ function Neighbours({ project, entry }: { project: string; entry: Entry }) {
   );
 }
 
-function Answered({ entry }: { entry: Entry }) {
+function Answered({ project, entry }: { project: string; entry: Entry }) {
   const data = entry.entry_data;
   const answers = useMemo(() => answersOf(data), [data]);
   const [raw, setRaw] = useState(false);
@@ -105,14 +108,7 @@ function Answered({ entry }: { entry: Entry }) {
         <p class="muted">The visitor has not answered anything.</p>
       ) : (
         <>
-          <dl class="answers">
-            {[...answers].slice(0, most).map(([name, json]) => (
-              <div key={name}>
-                <dt><Text>{name.length > 200 ? `${name.slice(0, 200)}…` : name || "(no name)"}</Text></dt>
-                <dd><Value json={json} /></dd>
-              </div>
-            ))}
-          </dl>
+          <AnswerList project={project} embeddable={entry.embeddable_id} answers={answers} most={most} />
           {answers.size > most && <More left={answers.size - most} what="answers" more={() => setMost(most * 10)} />}
         </>
       )}
@@ -146,14 +142,14 @@ function About({ project, entry }: { project: string; entry: Entry }) {
         {row("Updated", <Time at={entry.updated_at} />)}
         {row("Embeddable", <a href={address(project, "funnel", entry.embeddable_id)}><Text>{title}</Text></a>, title !== entry.embeddable_id && <Text>{entry.embeddable_id}</Text>)}
         {row("Contact", <a href={address(project, "contacts", entry.contact_id)}><Text>{entry.contact_id}</Text></a>, "All entries of this visitor")}
-        {row("Group", <Text>{entry.group_id}</Text>, <a href={address(project, "entries", "", { group: entry.group_id })}>Entries of this group</a>)}
+        {row("Group", <Text>{entry.group_id}</Text>, <a href={address(project, "entries", "", { group: entry.group_id, days: "0" })}>Entries of this group</a>)}
       </dl>
     </section>
   );
 }
 
 function Journey({ project, id }: { project: string; id: string }) {
-  const load = useLoad<EntryEvent[]>(({ client, signal }) => collect(client.events(project, id, { direction: "ASC", limit: mostEvents }, { signal })), [project, id]);
+  const load = useLoad<EntryEvent[]>(({ client, signal }) => collect(client.events(project, id, { direction: "ASC", limit: mostEvents }, { signal })), ["events", project, id]);
   return (
     <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? load.value?.length : undefined}>
       <h2 id="journey">Path through the pages</h2>

@@ -1,29 +1,32 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
-import { useLoad, useNames } from "../api.ts";
 import { attachmentsOf, flowsOf, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
-import { counts, created, sum } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { useNames } from "../names.ts";
 import { address } from "../router.ts";
-import { count, day, duration, isoDay, percent } from "../time.ts";
+import { duration } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Results } from "../ui/results.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText } from "../ui/value.tsx";
 
 /** ExperimentPage shows one experiment: its hypothesis, its variants, its outcome and its history. */
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
   const title = useNames(project);
-  const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), [project, id]);
-  const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), [project, id]);
+  const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), ["experiment", project, id]);
+  const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), ["history", project, id]);
   return (
     <>
-      <PageHead title={load.value?.name || id} lead={<>{load.value && <>Compares variants of <a href={address(project, "funnel", load.value.flowId)}><Text>{title(load.value.flowId)}</Text></a>. </>}<code class="wrap">{id}</code></>}>
+      <PageHead title={load.value?.name || id} lead={<>{load.value && <>Compares variants of <a href={address(project, "funnel", load.value.flowId)}><Text>{title(load.value.flowId)}</Text></a>. </>}{load.state !== "failed" && <code class="wrap">{id}</code>}</>}>
         {load.value && <StatusBadge status={load.value.status} />}
       </PageHead>
       <Loaded load={load} what="the experiment" rows={6}>
         {(e) => (
           <>
             {e.winner_variant !== null && <Winner e={e} />}
-            <Variants project={project} e={e} history={history.value} />
+            {/* Figures help to see why a variant won. The page also works without them. */}
+            {variantsOf(e)?.length && history.value ? <Results project={project} e={e} variants={variantsOf(e) ?? []} history={history.value} /> : null}
+            <Variants e={e} variants={variantsOf(e)} />
             <div class="columns">
               <About project={project} e={e} />
               {/* A history that does not exist is the experiment's own 404, which is shown above. */}
@@ -107,39 +110,9 @@ function Winner({ e }: { e: Experiment }) {
   );
 }
 
-/** ranFrom returns when an experiment began to run, and when it ended, if it has. */
-function ranFrom(e: Experiment, history: StatusChange[]): { from: number; until: number | undefined } {
-  const runs = (change: StatusChange) => change.status === "running" || change.status === "paused";
-  const began = history.find(runs)?.changed_at ?? e.created_at;
-  const ended = history[history.findLastIndex(runs) + 1]?.changed_at;
-  return { from: Date.parse(began), until: ended === undefined || e.status === "draft" ? undefined : Date.parse(ended) };
-}
-
-/** versionOf returns the version of the embeddable that a variant shows, if it says one. */
-function versionOf({ fields }: Variant): number | undefined {
-  const value = Number(fields.find(([name]) => name === "version_number" || name === "embeddable_version_number")?.[1] ?? NaN);
-  return Number.isSafeInteger(value) ? value : undefined;
-}
-
-function Variants({ project, e, history }: { project: string; e: Experiment; history: StatusChange[] | undefined }) {
-  const variants = variantsOf(e);
-  // Figures help to see why a variant won. The page also works without them.
-  const rates = useLoad(
-    async ({ client, signal }) => {
-      if (!history) return undefined;
-      const ran = ranFrom(e, history);
-      const ofFlows = await Promise.all(flowsOf(e).map((flow) => counts(client, project, { embeddable_id: flow, interval: "all", by: "version", ...created(ran) }, signal)));
-      return { ran, counts: ofFlows.flat() };
-    },
-    [project, e, history],
-  ).value;
+function Variants({ e, variants }: { e: Experiment; variants: Variant[] | undefined }) {
   const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
   const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].filter((name) => name !== "name").slice(0, 12);
-  // Visitors of variants with the same version cannot be told apart.
-  const versioned = sorted.filter((variant) => versionOf(variant) !== undefined);
-  const alone = versioned.filter((variant) => versioned.every((other) => other === variant || versionOf(other) !== versionOf(variant)));
-  const rated = rates && alone.length > 0;
-  const days = rates && { from: isoDay(rates.ran.from), to: isoDay(rates.ran.until ?? Date.now()) };
   return (
     <section class="card" aria-labelledby="variants">
       <h2 id="variants">Variants</h2>
@@ -161,17 +134,11 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
                 {names.map((name) => (
                   <th key={name} scope="col"><Text>{name ? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ") : "Value"}</Text></th>
                 ))}
-                {rated && ["Started", "Completed", "Completion rate"].map((name) => <th key={name} scope="col" class="number">{name}</th>)}
-                <th scope="col"><span class="hidden">Links</span></th>
               </tr>
             </thead>
             <tbody>
-              {sorted.map((variant) => {
-                const { key, fields } = variant;
-                const version = versionOf(variant);
+              {sorted.map(({ key, fields }) => {
                 const name = fields.find(([field]) => field === "name")?.[1];
-                const seen = alone.includes(variant) ? (rates?.counts ?? []).filter((one) => one.version_number === version) : [];
-                const figures = seen.length > 0 ? sum(seen) : undefined;
                 return (
                   <tr key={key}>
                     <th scope="row" class="wrap">
@@ -180,10 +147,6 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
                     {names.map((name) => (
                       <td key={name} class="wrap"><Words text={fields.find(([field]) => field === name)?.[1] ?? null} /></td>
                     ))}
-                    {rated && [figures && count(figures.started), figures && count(figures.completed), figures && figures.started > 0 && percent(figures.completed / figures.started)].map((text, i) => (
-                      <td key={i} class="number">{text || <span class="muted">–</span>}</td>
-                    ))}
-                    <td class="links">{version !== undefined && <a href={address(project, "funnel", e.flowId, { version: String(version), ...days })}><span class="hidden">{key}: </span>Funnel</a>}</td>
                   </tr>
                 );
               })}
@@ -191,8 +154,6 @@ function Variants({ project, e, history }: { project: string; e: Experiment; his
           </table>
         </div>
       )}
-      {rated && <p class="muted small">The figures are of all visitors who saw the version {rates.ran.until ? <>from {day(rates.ran.from)} to {day(rates.ran.until)}</> : <>since {day(rates.ran.from)}</>}, also of those outside of the experiment.</p>}
-      {alone.length < versioned.length && <p class="muted small" data-shared>Variants that show the same version have no figures, because their visitors cannot be told apart. Give each variant a version of its own.</p>}
     </section>
   );
 }

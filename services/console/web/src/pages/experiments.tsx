@@ -1,5 +1,7 @@
-import { collect, useLoad, useNames } from "../api.ts";
+import { collect } from "../api.ts";
 import { nameOfWinner, statuses, statusOf, variantsOf } from "../experiments.ts";
+import { useLoad } from "../load.ts";
+import { useNames } from "../names.ts";
 import { address, filter, here } from "../router.ts";
 import { count, day } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
@@ -7,7 +9,7 @@ import { Empty, Loaded } from "../ui/state.tsx";
 
 /** Experiments lists the experiments of a project, by status, with what each found out. */
 export function Experiments({ project }: { project: string }) {
-  const load = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), [project]);
+  const load = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), ["experiments", project]);
   const title = useNames(project);
   const chosen = here.value.query.get("status") ?? "";
   const button = (id: string, name: string, n: number) => (
@@ -22,7 +24,7 @@ export function Experiments({ project }: { project: string }) {
         {(experiments) => {
           const groups = statuses.map((one) => ({ ...one, members: experiments.filter((e) => statusOf(e.status) === one) })).filter(({ members }) => members.length > 0);
           const shown = groups.filter(({ status }) => chosen === "" || chosen === status);
-          if (groups.length === 0) return <Empty title="This project has no experiments yet" />;
+          if (groups.length === 0) return <Empty title="This project has no experiments yet"><p>An experiment appears here when it is stored, also as a draft.</p></Empty>;
           return (
             <>
               <div class="actions" role="group" aria-label="Status">
@@ -33,24 +35,24 @@ export function Experiments({ project }: { project: string }) {
                 <Empty title="No experiment has this status" />
               ) : (
                 <div class="scroll card" tabIndex={0} role="region" aria-label="Table of experiments">
-                  <table>
-                    <thead>
-                      <tr>
-                        {["Experiment", "Result", "Status", "Embeddable", "Created"].map((name) => <th key={name} scope="col">{name}</th>)}
+                  <table class="stack" role="table">
+                    <thead role="rowgroup">
+                      <tr role="row">
+                        {["Experiment", "Result", "Embeddable", "Status", "Created"].map((name) => <th key={name} role="columnheader" scope="col">{name}</th>)}
                       </tr>
                     </thead>
-                    <tbody>
+                    <tbody role="rowgroup">
                       {shown.flatMap(({ name, tone, members }) =>
                         members.map((e) => (
-                          <tr key={e.id}>
-                            <td class="wide wrap"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
-                            <td class="wide wrap">
+                          <tr role="row" key={e.id}>
+                            <td role="cell" class="wide wrap whole"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
+                            <td role="cell" class="wide wrap whole">
                               {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
                               {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant === null && <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
                             </td>
-                            <td><Badge tone={tone}>{name}</Badge></td>
-                            <td class="wrap muted"><Text>{title(e.flowId)}</Text></td>
-                            <td class="muted"><Time at={e.created_at} show={day} /></td>
+                            <td role="cell" class="wrap muted whole"><Text>{title(e.flowId)}</Text></td>
+                            <td role="cell"><Badge tone={tone}>{name}</Badge></td>
+                            <td role="cell" class="muted"><Time at={e.created_at} show={day} /></td>
                           </tr>
                         )),
                       )}

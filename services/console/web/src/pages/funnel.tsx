@@ -1,15 +1,18 @@
 // The funnel of an embeddable: which pages its entries reached, where they dropped off, and how long they took.
 import { APIError, type Funnel as Figures, type FunnelPage } from "@lectern/client";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useLoad, useNames } from "../api.ts";
-import { created, largestDrop, spanOf, usePeriod } from "../insights.ts";
-import { filter, filtered, here } from "../router.ts";
+import { isSure } from "../difference.ts";
+import { created, entriesPeriod, funnelOf, largestDrop } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { versionIn } from "../numbers.ts";
+import type { Span } from "../period.ts";
+import { address, filter, filtered, here } from "../router.ts";
 import { count, counted, duration, percent } from "../time.ts";
 import { Share } from "../ui/bars.tsx";
-import { FirstEntry } from "../ui/first.tsx";
-import { Figure, PageHead, pageName, Tabs, Text } from "../ui/parts.tsx";
-import { PeriodFilter, spanText } from "../ui/period.tsx";
-import { Empty, Loaded, Reversed } from "../ui/state.tsx";
+import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
+import { Chip, Figure, pageName, Text } from "../ui/parts.tsx";
+import { Empty, Loaded } from "../ui/state.tsx";
 
 /** How many versions stand side by side at first. */
 const sideBySide = 4;
@@ -18,65 +21,52 @@ const rowsAtFirst = 100;
 
 /** Funnel shows the funnel of one embeddable: all versions together and side by side, or one version. */
 export function Funnel({ project, id }: { project: string; id: string }) {
-  const { query } = here.value;
-  const { period, inputs } = usePeriod();
-  const said = query.get("version") ?? "";
-  const version = /^\d{1,15}$/.test(said) ? Number(said) : undefined;
-  const title = useNames(project)(id);
-  const load = useLoad(
-    async ({ client, signal }) => {
-      if (period.reversed) return undefined;
-      const span = await spanOf(client, project, period, id, signal);
-      if (!span) return null;
-      const of = { embeddable_id: id, ...created(span) };
-      // Of one version, only its own views count. So its figures are those of its column beside other versions.
-      if (version !== undefined) return { span, all: (await client.funnels(project, { ...of, version, by: "version" }, { signal })).find((one) => one.version_number === version), versions: [] };
-      const [all, each] = await Promise.all([client.funnels(project, of, { signal }), client.funnels(project, { ...of, by: "version" }, { signal }).catch(tooMany)]);
-      // Entries without a view have no version. They are part of the figures of all.
-      const versions = each.filter((one) => one.version_number !== null).sort((a, b) => (b.version_number ?? 0) - (a.version_number ?? 0));
-      return { span, all: all[0], versions };
-    },
-    [project, id, version, ...inputs],
-  );
+  const version = versionIn(here.value.query.get("version") ?? "");
   return (
     <>
-      <PageHead title={title} lead="The funnel: which pages visitors reached, and where they left." />
-      <Tabs project={project} id={id} current="funnel" span={load.value?.span} />
-      <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-        <PeriodFilter period={period} />
-        {version !== undefined && (
-          <button type="button" class="quiet" onClick={() => filter({ version: "" })}>
-            Version {version} <span aria-hidden="true">×</span>
-            <span class="hidden">: show all versions</span>
-          </button>
-        )}
-      </form>
-      <Loaded load={load} what="the funnel" rows={6}>
-        {(value) =>
-          value === undefined ? (
-            <Reversed />
-          ) : value === null ? (
-            <FirstEntry project={project} embeddable={id} wake={load.reload} />
-          ) : (
-            <div class="page" data-state="counted" data-entries={value.all?.entries ?? 0}>
-              <p class="muted small">{spanText(value.span)}</p>
-              {value.all && <Summary figures={value.all} />}
-              {value.all && value.all.pages.length > 0 ? (
-                <Pages figures={value.all} />
-              ) : (
-                <Empty title={value.all?.entries ? "No entry has a page view" : "No entry matches"}>
-                  <p>Choose a longer period{version !== undefined && ", or another version"}.</p>
-                </Empty>
-              )}
-              {value.versions.length > 1 && <Versions versions={value.versions} />}
-            </div>
-          )
-        }
-      </Loaded>
+      <EmbeddableHead project={project} id={id} current="funnel" lead="The funnel: which pages visitors reached, and where they left." />
+      <InPeriod project={project} id={id} filters={version !== undefined && <Chip remove={() => filter({ version: "" })}>Version {version}</Chip>}>
+        {(span) => <Counted project={project} id={id} span={span} version={version} />}
+      </InPeriod>
       <Definitions />
     </>
   );
 }
+
+function Counted({ project, id, span, version }: { project: string; id: string; span: Span; version: number | undefined }) {
+  const of = { embeddable_id: id, ...created(span) };
+  const load = useLoad(
+    async ({ client, signal }) => {
+      if (version !== undefined) return { all: await funnelOf(client, project, { ...of, version }, signal), versions: [] };
+      const [all, each] = await Promise.all([funnelOf(client, project, of, signal), client.funnels(project, { ...of, by: "version" }, { signal }).catch(tooMany)]);
+      // Entries without a view have no version. They are part of the figures of all.
+      const versions = each.filter((one) => one.version_number !== null).sort((a, b) => (b.version_number ?? 0) - (a.version_number ?? 0));
+      return { all, versions };
+    },
+    ["funnel", project, of, version],
+  );
+  const list: List = (filters) => address(project, "entries", "", { embeddable: id, version: version?.toString(), ...filters, ...entriesPeriod() });
+  return (
+    <Loaded load={load} what="the funnel" rows={6}>
+      {({ all, versions }) => (
+        <div class="page" data-state="counted" data-entries={all?.entries ?? 0}>
+          {all && <Summary figures={all} list={list} only={versions.length === 1 ? versions[0]?.version_number : undefined} />}
+          {all && all.pages.length > 0 ? (
+            <Pages figures={all} list={list} />
+          ) : (
+            <Empty title={all?.entries ? "No entry has a page view" : "No entry matches"}>
+              <p>Choose a longer period{version !== undefined && ", or another version"}.</p>
+            </Empty>
+          )}
+          {versions.length > 1 && <Versions versions={versions} list={list} />}
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+/** List returns the address of the entries that a figure counts, by the filters that it has beside those of the page. */
+type List = (filters: Record<string, string>) => string;
 
 /** tooMany stands for an answer with more versions and pages than the API gives. */
 function tooMany(error: unknown): Figures[] {
@@ -86,7 +76,14 @@ function tooMany(error: unknown): Figures[] {
 
 const seconds = (n: number | null) => (n === null ? "–" : duration(n * 1000));
 
-function Summary({ figures }: { figures: Figures }) {
+interface SummaryProps {
+  figures: Figures;
+  /** The only version that visitors saw, if there is one. */
+  only: number | null | undefined;
+  list: List;
+}
+
+function Summary({ figures, only, list }: SummaryProps) {
   const drop = largestDrop(figures);
   const without = figures.entries - figures.started;
   return (
@@ -96,17 +93,19 @@ function Summary({ figures }: { figures: Figures }) {
           The largest drop is on page {drop.page_index + 1}, “<Text>{pageName(drop)}</Text>”: {percent(drop.dropped / drop.reached)} of the visitors who reached it went no further, {count(drop.dropped)} of {count(drop.reached)}.
         </p>
       )}
+      {only != null && <p class="muted small" data-only>All page views are of version {only}.</p>}
       <dl class="figures card" aria-label="Summary">
-        <Figure name="Entries" id="entries" value={count(figures.entries)} note={without > 0 && `${count(without)} without a page view`} />
+        <Figure name="Entries" id="entries" to={list({})} value={count(figures.entries)} note={without > 0 && `${count(without)} without a page view`} />
         <Figure name="Started" id="started" value={count(figures.started)} note={percent(figures.started / figures.entries)} />
-        <Figure name="Completed" id="completed" value={count(figures.completed)} note={`${percent(figures.completed / figures.started)} of started`} />
+        <Figure name="Completed" id="completed" to={list({ completed: "true" })} value={count(figures.completed)} note={`${percent(figures.completed / figures.started)} of started`} />
+        <Figure name="Not completed" id="open" to={list({ completed: "false" })} value={count(figures.entries - figures.completed)} note={percent(1 - figures.completed / figures.entries)} />
         <Figure name="Median time to complete" id="median" value={seconds(figures.median_seconds)} />
       </dl>
     </>
   );
 }
 
-function Pages({ figures }: { figures: Figures }) {
+function Pages({ figures, list }: { figures: Figures; list: List }) {
   const [all, setAll] = useState(false);
   const { pages, started } = figures;
   const shown = all ? pages : pages.slice(0, rowsAtFirst);
@@ -144,7 +143,7 @@ function Pages({ figures }: { figures: Figures }) {
                 </div>
               </td>
               <td role="cell" class="number" data-name="Dropped off here">
-                {i === pages.length - 1 && page.dropped === 0 ? <span class="muted">last page</span> : <>{count(page.dropped)} <span class="muted">{percent(page.dropped / page.reached)}</span></>}
+                {i === pages.length - 1 && page.dropped === 0 ? <span class="muted">last page</span> : <>{page.dropped > 0 ? <a href={list({ furthest_page: String(page.page_index), completed: "false" })}>{count(page.dropped)}</a> : 0} <span class="muted">{percent(page.dropped / page.reached)}</span></>}
               </td>
               <td role="cell" class="number" data-name="Median time">
                 {seconds(page.median_seconds)}
@@ -168,14 +167,23 @@ function dropOf(version: Figures): string {
   return drop ? `${pageName(drop)}: ${percent(drop.dropped / drop.reached)} left` : "–";
 }
 
-function Versions({ versions }: { versions: Figures[] }) {
+/** best says which version is completed most often, if the figures are sure of it. */
+function best(versions: readonly Figures[]): string {
+  const [first, ...others] = versions.filter((v) => v.started > 0).sort((a, b) => b.completed / b.started - a.completed / a.started);
+  const [second] = others;
+  if (!first || !second) return "";
+  const of = (v: Figures) => ({ some: v.completed, all: v.started });
+  const said = (v: Figures) => `version ${v.version_number} with ${percent(v.completed / v.started)} of ${counted(v.started, "visitor", "visitors")}`;
+  return others.every((v) => isSure(of(first), of(v))) ? `Completed most often is ${said(first)}, then ${said(second)}.` : `It is too early to say which version is completed most often: ${said(first)} leads, before ${said(second)}, which may be chance.`;
+}
+
+function Versions({ versions, list }: { versions: Figures[]; list: List }) {
   const [most, setMost] = useState(sideBySide);
   const shown = versions.slice(0, most);
-  const best = [...shown].filter((v) => v.started > 0).sort((a, b) => b.completed / b.started - a.completed / a.started)[0];
   // A page of the same place and key is the same page in all versions.
   const name = (page: FunnelPage) => JSON.stringify([page.page_index, pageName(page)]);
   const rows = new Map(shown.flatMap((v) => v.pages).sort((a, b) => a.page_index - b.page_index).map((page) => [name(page), page]));
-  const row = (label: string, cell: (v: Figures) => string) => (
+  const row = (label: string, cell: (v: Figures) => ComponentChildren) => (
     <tr>
       <th scope="row">{label}</th>
       {shown.map((v) => (
@@ -187,8 +195,7 @@ function Versions({ versions }: { versions: Figures[] }) {
     <section class="card" aria-labelledby="versions">
       <h2 id="versions">Versions side by side</h2>
       <p class="muted small">
-        Of the visitors that started a version, how many reached each page. {best && <>Version {best.version_number} is completed most often: {percent(best.completed / best.started)}. </>}
-        An entry that saw two versions counts in both.
+        Of the visitors that started a version, how many reached each page, and how many left there. {best(shown)} An entry that saw two versions counts in both.
       </p>
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of versions">
         <table class="versions">
@@ -203,7 +210,7 @@ function Versions({ versions }: { versions: Figures[] }) {
             </tr>
           </thead>
           <tbody>
-            {row("Started", (v) => count(v.started))}
+            {row("Started", (v) => <a href={list({ version: String(v.version_number) })}>{count(v.started)}</a>)}
             {row("Completion rate", (v) => percent(v.completed / v.started))}
             {row("Median time to complete", (v) => seconds(v.median_seconds))}
             {row("Largest drop", dropOf)}
@@ -216,7 +223,7 @@ function Versions({ versions }: { versions: Figures[] }) {
                   const own = v.pages.find((p) => name(p) === id);
                   return (
                     <td key={v.version_number} class={`number ${own && own.page_index === largestDrop(v)?.page_index ? "drop" : ""}`}>
-                      {own ? <><Share first={own.reached / v.started} /> {percent(own.reached / v.started)}</> : <span class="muted">not a page</span>}
+                      {own ? <><Share first={own.reached / v.started} /> <div><span class="muted small">{own.dropped > 0 && <><a href={list({ version: String(v.version_number), furthest_page: String(own.page_index), completed: "false" })}>{count(own.dropped)}</a> left</>}</span> {percent(own.reached / v.started)}</div></> : <span class="muted">not a page</span>}
                     </td>
                   );
                 })}

@@ -1,7 +1,9 @@
-import type { EntryCount } from "@lectern/client";
-import { useEffect } from "preact/hooks";
-import { collect, type Live, useEmbeddables, useLoad, useNames, useNews } from "../api.ts";
-import { before, counts, created, largestDrop, samePeriod, type Span, spanOf, sum, usePeriod } from "../insights.ts";
+import { useEffect, useRef } from "preact/hooks";
+import { collect, type Live, useNews } from "../api.ts";
+import { entriesPeriod, sum, usePeriod } from "../insights.ts";
+import { useLoad } from "../load.ts";
+import { useEmbeddables, useNames } from "../names.ts";
+import { type Overview as Figures, readOverview } from "../overview.ts";
 import { address, filter, here } from "../router.ts";
 import { ago, count, counted, day, dayStarts, isoDay, percent, shortDay } from "../time.ts";
 import { type Bar, BarChart } from "../ui/bars.tsx";
@@ -19,26 +21,13 @@ export function Overview({ project }: { project: string }) {
   const { period, inputs } = usePeriod();
   const embeddable = here.value.query.get("embeddable") || undefined;
   const embeddables = useEmbeddables(project);
+  // The figures are read once the page follows the changes, so that they miss none.
+  const { live, ready } = useNews(project, () => load.reload(), true);
   const load = useLoad(
-    async ({ client, signal }) => {
-      if (period.reversed) return undefined;
-      const span = await spanOf(client, project, period, embeddable, signal);
-      if (!span) return null;
-      const of = { embeddable_id: embeddable };
-      const earlier = before(span);
-      const interval: Value["interval"] = span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
-      // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
-      const until = span.until ?? dayStarts(Date.now(), 1)[1];
-      const [bars, now, past] = await Promise.all([
-        counts(client, project, { ...of, ...created({ from: span.from, until }), interval }, signal),
-        counts(client, project, { ...of, ...created(span), interval: "all", by: "embeddable" }, signal),
-        earlier && counts(client, project, { ...of, ...created(earlier), interval: "all", by: "embeddable" }, signal),
-      ]);
-      return { span, until, interval, bars, now, past };
-    },
-    [project, embeddable, ...inputs],
+    async ({ client, signal }) => (period.reversed ? undefined : readOverview(client, project, period, embeddable, signal)),
+    ["overview", project, embeddable, ...inputs],
+    ready,
   );
-  const live = useNews(project, load.reload);
   return (
     <>
       <PageHead title="Overview" lead="An embeddable is a form or quiz on your website. An entry is one visitor’s way through it, with the answers." />
@@ -57,11 +46,11 @@ export function Overview({ project }: { project: string }) {
           ) : (
             <>
               <p class="muted small">{spanText(value.span)}</p>
-              <Summary project={project} {...value} />
+              <Summary project={project} embeddable={embeddable} {...value} />
               <Chart project={project} embeddable={embeddable} {...value} />
               <section class="card" aria-labelledby="flows">
                 <h2 id="flows">Embeddables</h2>
-                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.now} span={value.span} before={value.past} most={shown} />
+                <EmbeddableTable project={project} embeddables={(embeddables.value ?? []).filter((e) => !embeddable || e.embeddable_id === embeddable)} counts={value.embeddables.filter((one) => one.entries > 0)} span={value.span} before={value.earlier && value.embeddables.flatMap(({ embeddable_id, previous }) => (previous?.entries ? [{ embeddable_id, ...previous }] : []))} most={shown} />
               </section>
             </>
           )
@@ -73,50 +62,38 @@ export function Overview({ project }: { project: string }) {
   );
 }
 
-interface Value {
-  span: Span;
-  /** Where the last bar ends. */
-  until: number | undefined;
-  interval: "day" | "week" | "month";
-  bars: EntryCount[];
-  now: EntryCount[];
-  past: EntryCount[] | undefined;
-}
-
-function Summary({ project, span, now, past }: Value & { project: string }) {
-  const [figures, earlier] = [sum(now), past && sum(past)];
-  const change = (n: number, old: number | undefined) => (old ? <><Change now={n} old={old} /> against the {span.days} days before</> : earlier && "none in the period before");
-  const rate = figures.completed / figures.started;
+function Summary({ project, embeddable, span, total, earlier, embeddables }: Figures & { project: string; embeddable: string | undefined }) {
+  const change = (n: number, old: number | undefined) => (old ? <><Change now={n} old={old} /> against {span.before?.name}</> : earlier && `none in ${span.before?.name}`);
+  const rate = total.completed / total.started;
   const old = earlier && earlier.started > 0 ? earlier.completed / earlier.started : undefined;
-  const busiest = [...now].sort((a, b) => b.entries - a.entries)[0]?.embeddable_id ?? undefined;
+  const list = (completed: string) => address(project, "entries", "", { embeddable, completed, ...entriesPeriod() });
   return (
     <dl class="figures card" aria-label="Summary">
-      <Figure name="Entries" id="entries" value={count(figures.entries)} note={change(figures.entries, earlier?.entries)} />
-      <Figure name="Completed" id="completed" value={count(figures.completed)} note={change(figures.completed, earlier?.completed)} />
+      <Figure name="Entries" id="entries" to={list("")} value={count(total.entries)} note={change(total.entries, earlier?.entries)} />
+      <Figure name="Completed" id="completed" to={list("true")} value={count(total.completed)} note={change(total.completed, earlier?.completed)} />
       <Figure
         name="Completion rate"
         id="rate"
         value={percent(rate)}
         note={<>of those who saw a page{old !== undefined && !Number.isNaN(rate) && <>; <Change now={rate} old={old} points /></>}</>}
       />
-      {busiest && <Drop key={JSON.stringify([busiest, span.from, span.until])} project={project} embeddable={busiest} span={span} now={now} />}
+      <Drop project={project} embeddables={embeddables.filter(({ entries }) => entries > 0)} />
     </dl>
   );
 }
 
-/** Drop names the page of an embeddable that lost most. It reads the funnel again when the other figures change. */
-function Drop({ project, embeddable, span, now }: { project: string; embeddable: string } & Pick<Value, "span" | "now">) {
-  const title = useNames(project)(embeddable);
-  const load = useLoad(async ({ client, signal }) => (await client.funnels(project, { embeddable_id: embeddable, ...created(span) }, { signal }))[0], [project, embeddable, span.from, span.until, now]);
-  const drop = load.value && largestDrop(load.value);
-  const link = <a href={address(project, "funnel", embeddable, samePeriod())}>{now.length === 1 ? "Funnel" : <Text>{title}</Text>}</a>;
-  if (load.state !== "done" && !load.value) return <Figure name="Largest drop" id="drop" value={load.state === "failed" ? "–" : "…"} note={load.error?.message ?? "Counting"} />;
+/** Drop names the page that lost most, of the embeddable with most entries. */
+function Drop({ project, embeddables: [busiest, ...others] }: { project: string; embeddables: Figures["embeddables"] }) {
+  const title = useNames(project);
+  if (!busiest) return null;
+  const { embeddable_id: id, largest_drop: drop } = busiest;
+  const link = <a href={address(project, "funnel", id)}>{others.length === 0 ? "Funnel" : <Text>{title(id)}</Text>}</a>;
   return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>left on page “{pageName(drop)}” of </>}{link}</>} />;
 }
 
-const intervals = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
+const names = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
 
-function Chart({ project, embeddable, span, until, interval, bars }: Value & { project: string; embeddable: string | undefined }) {
+function Chart({ project, embeddable, span, until, interval, intervals: bars, total }: Figures & { project: string; embeddable: string | undefined }) {
   // Entries with a clock that is far off have no interval. They count above.
   const dated = bars.flatMap(({ from, to, ...bar }) => (from !== null && to !== null ? [{ ...bar, from: Date.parse(from), to: Date.parse(to) }] : []));
   const byDay = new Map(dated.map((bar) => [isoDay(bar.from), bar]));
@@ -138,16 +115,23 @@ function Chart({ project, embeddable, span, until, interval, bars }: Value & { p
       to: address(project, "entries", "", { embeddable, from: isoDay(from), to: isoDay(found ? end - 1 : at) }),
     };
   });
+  const left = total.entries - sum(dated).entries;
   return (
     <section class="card" aria-labelledby="chart">
       <div class="pagehead">
-        <h2 id="chart">{intervals[interval]}</h2>
+        <h2 id="chart">{names[interval]}</h2>
         <p class="legend muted" aria-hidden="true">
           <span><i class="part" /> completed: reached the last page</span>
           <span><i class="whole" /> left before</span>
         </p>
       </div>
-      <BarChart label={`${intervals[interval]}, ${spanText(span)}`} axis={interval === "day" ? "Day" : `Begin of the ${interval}`} bars={rows} />
+      <BarChart label={`${names[interval]}, ${spanText(span)}`} axis={interval === "day" ? "Day" : `Begin of the ${interval}`} bars={rows} />
+      {left > 0 && (
+        <p class="muted small" data-left={left}>
+          {counted(left, "entry is", "entries are")} not in the chart, because {left === 1 ? "its clock says" : "their clocks say"} a year before 2000 or a day after today.{" "}
+          <a href={address(project, "entries", "", { embeddable, ...entriesPeriod() })}>All entries of the period</a>
+        </p>
+      )}
     </section>
   );
 }
@@ -155,8 +139,12 @@ function Chart({ project, embeddable, span, until, interval, bars }: Value & { p
 function Latest({ project, live, version, reload }: { project: string; live: Live; version: object; reload: () => void }) {
   const now = useNow(1000);
   const title = useNames(project);
-  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: shown }, { signal })), [project]);
-  useEffect(load.reload, [version]);
+  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: shown }, { signal })), ["latest", project]);
+  const read = useRef(version);
+  useEffect(() => {
+    if (version !== read.current) load.reload();
+    read.current = version;
+  }, [version]);
   return (
     <section class="card" aria-labelledby="latest">
       <div class="pagehead">
@@ -186,7 +174,7 @@ function Latest({ project, live, version, reload }: { project: string; live: Liv
 
 function Running({ project }: { project: string }) {
   const title = useNames(project);
-  const running = useLoad(({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), [project]);
+  const running = useLoad(({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), ["running", project]);
   const more = (running.value?.length ?? 0) > shown;
   return (
     <section class="card" aria-labelledby="running">

@@ -16,7 +16,7 @@ export function SignIn({ project }: { project: string }) {
     setState({ busy: true });
     const [to, key] = [fields.project.trim(), fields.key.trim()];
     try {
-      const client = connect(undefined, 2, key);
+      const client = connect({ apiKey: key, attempts: 2 });
       // The scopes of the key do not matter here: with 403, the key itself is good.
       for await (const _ of client.embeddables(to, { limit: 1 })) break;
     } catch (error) {

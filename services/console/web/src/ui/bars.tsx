@@ -1,5 +1,5 @@
 // Drawings of bars: SVG, so that they can be printed, and are seen with forced colours.
-import { count } from "../time.ts";
+import { count, percent } from "../time.ts";
 
 export interface Bar {
   name: string;
@@ -20,7 +20,7 @@ const height = 200;
 /** ceiling returns the next round number of which the half is whole, at least 4. */
 function ceiling(n: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(4, n)));
-  return [1, 2, 4, 6, 10].map((step) => step * power).find((round) => round >= Math.max(4, n)) ?? n;
+  return [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].map((step) => step * power).find((round) => round >= Math.max(4, n)) ?? n;
 }
 
 /** BarChart shows a bar for each interval. The bars are links for a pointer; for keys and for those who do not see it, there is a table of which axis names the first column. */
@@ -30,6 +30,7 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
   const y = (n: number) => height - (n / top) * height;
   const rect = (i: number, n: number, kind: string) => n > 0 && <rect class={kind} x={`${(i + 0.12) * step}%`} width={`${0.76 * step}%`} y={Math.min(height - 1, y(n))} height={Math.max(1, height - y(n))} />;
   const named = [...new Set([0, Math.floor((bars.length - 1) / 2), bars.length - 1])].filter((i) => i >= 0);
+  const said = ({ name, whole, part }: Bar) => `${name}: ${count(whole)} entries${part === undefined ? "" : `, ${count(part)} completed${whole > 0 ? ` (${percent(part / whole)})` : ""}`}`;
   return (
     <>
       <div class="chart">
@@ -44,7 +45,7 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
           ))}
           {bars.map((bar, i) => (
             <a key={i} class={bar.partial ? "partial" : undefined} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
-              <title>{`${bar.name}: ${count(bar.whole)} entries${bar.part === undefined ? "" : `, ${count(bar.part)} completed`}`}</title>
+              <title>{said(bar)}</title>
               <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
               {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}
               {rect(i, bar.part ?? 0, "part")}
@@ -93,15 +94,14 @@ function Table({ label, axis, bars }: { label: string; axis: string; bars: reado
   );
 }
 
-
 /** Share shows parts of a whole as one bar: the first part dark, the second hatched. Both are from 0 to 1. */
 export function Share({ first, second = 0 }: { first: number; second?: number }) {
   const width = (part: number) => `${100 * Math.max(0, Math.min(1, part))}%`;
   return (
     <svg class="share" width="100%" height="18" aria-hidden="true">
-      <rect class="behind" width="100%" height="18" rx="4" />
-      {first > 0 && <rect class="part" width={width(first)} height="18" rx="4" />}
-      {second > 0 && <rect class="whole" x={width(first)} width={width(second)} height="18" rx="4" />}
+      <rect class="behind" width="100%" height="100%" rx="4" />
+      {first > 0 && <rect class="part" width={width(first)} height="100%" rx="4" />}
+      {second > 0 && <rect class="whole" x={width(first)} width={width(second)} height="100%" rx="4" />}
     </svg>
   );
 }

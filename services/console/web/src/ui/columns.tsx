@@ -1,8 +1,8 @@
 // The choice of answers that are columns of the table.
 import type { AnswerQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { useLoad } from "../api.ts";
 import { questions } from "../insights.ts";
+import { useLoad } from "../load.ts";
 import { count, counted } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";
 import { Text } from "./parts.tsx";
@@ -21,7 +21,7 @@ interface Props {
 /** Columns lists the answers with the number of entries that have each. */
 export function Columns({ project, of, chosen, choose, close }: Props) {
   const [search, setSearch] = useState("");
-  const load = useLoad(({ client, signal }) => questions(client, project, of, signal), [project, of]);
+  const load = useLoad(({ client, signal }) => questions(client, project, of, signal), ["questions", project, of]);
   const toggle = (name: string) => choose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <Dialog label="Columns" close={close}>

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { APIError } from "@lectern/client";
-import { titleOf } from "../answers.ts";
-import { collect, nameOf, useEmbeddables, useLoad } from "../api.ts";
+import { collect } from "../api.ts";
+import { useLoad } from "../load.ts";
+import { nameOf, useEmbeddables } from "../names.ts";
 import { address, go, pageNames, pages } from "../router.ts";
+import { byId, byMail, type Hit, isSearch } from "../search.ts";
 import { Text } from "./parts.tsx";
 
 /** Dialog is a modal dialog. Escape and a click outside close it. */
@@ -27,6 +28,7 @@ const help: [string, string][] = [
   ["?", "Show this help"],
   ...Object.entries(keys).map(([key, page]): [string, string] => [`g ${key}`, `Open ${pageNames[page]}`]),
   ["7 3 9 0", "Show 7, 30 or 90 days, or all time"],
+  ["w m l", "Show last week, this month or last month"],
   ["f a v e", "Of an embeddable: open its funnel, answers, versions or entries"],
   ["j k", "Go to older or newer entries"],
   ["Esc", "Close a dialog"],
@@ -58,41 +60,27 @@ export function Help({ close }: { close: () => void }) {
   );
 }
 
-interface Hit {
-  label: string;
-  what: string;
-  to: string;
-}
-
 /** How many hits among the embeddables and the experiments are listed. */
 const mostHits = 50;
 
-/** Search finds pages, embeddables and experiments by name or id, and entries and contacts by id. */
+/** Search finds pages, embeddables and experiments by name or id, entries by id, contacts by id or e-mail address, and leads to the search in answers. */
 export function Search({ project, close }: { project: string; close: () => void }) {
   const [text, setText] = useState("");
   const [active, setActive] = useState(0);
   // Search works without the titles, if they cannot be read.
   const { value: embeddables = [] } = useEmbeddables(project);
-  const { value: experiments = [] } = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), [project]);
+  const { value: experiments = [] } = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), ["experiments", project]);
 
   const id = text.trim();
   const wanted = id.toLowerCase();
-  // Only what exists is offered, so that no hit leads nowhere.
   const found = useLoad<Hit[]>(
     async ({ client, signal }) => {
-      if (id === "" || id.length > 256) return [];
-      await new Promise((typed) => setTimeout(typed, 150));
+      if (id !== "") await new Promise((typed) => setTimeout(typed, 150));
       signal.throwIfAborted();
-      const [[entry], [contact]] = await Promise.all([
-        client.entry(project, id, { signal }).then((entry) => [entry], none),
-        collect(client.entries(project, { contact_id: id, limit: 1 }, { signal })).catch(none),
-      ]);
-      return [
-        ...(entry ? [{ label: titleOf(entry) || id, what: "Entry", to: address(project, "entries", id) }] : []),
-        ...(contact ? [{ label: id, what: "Contact", to: address(project, "contacts", id) }] : []),
-      ];
+      const [ids, people] = await Promise.all([byId(client, project, id, signal), byMail(client, project, id, signal)]);
+      return [...ids, ...people.filter(({ to }) => !ids.some((hit) => hit.to === to))];
     },
-    [project, id],
+    ["search", project, id],
   );
   const matches = (...names: (string | null)[]) => names.some((name) => name?.toLowerCase().includes(wanted));
   const hits: Hit[] = [
@@ -103,12 +91,20 @@ export function Search({ project, close }: { project: string; close: () => void 
       ...experiments.filter((e) => matches(e.name, e.id)).slice(0, mostHits).map((e) => ({ label: e.name || e.id, what: "Experiment", to: address(project, "experiments", e.id) })),
     ]),
   ];
+  const nothing = hits.length === 0;
+  if (isSearch(id)) hits.push({ label: id, what: "Entries with this in an answer", to: address(project, "entries", "", { search: id }) });
   const chosen = Math.min(active, hits.length - 1);
+  // The visitor pressed Enter before the answer was there.
+  const entered = useRef(false);
+  useEffect(() => {
+    if (entered.current && found.state !== "loading") open(hits[0]);
+    entered.current &&= found.state === "loading";
+  });
   const said =
     found.state === "loading" ? "Looking…"
     : found.error ? found.error.message
-    : hits.length === 0 ? "Nothing has this title or id. Ids of entries and contacts must be complete."
-    : "Embeddables and experiments by title or id, entries and contacts by id.";
+    : nothing ? `Nothing has this title or id. Ids of entries and contacts must be complete.${isSearch(id) ? " Enter looks in the answers." : ""}`
+    : "Embeddables and experiments by title or id, contacts by id or e-mail, entries by id or by an answer.";
 
   const open = (hit: Hit | undefined) => {
     if (!hit) return;
@@ -118,6 +114,7 @@ export function Search({ project, close }: { project: string; close: () => void 
   const press = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown" && hits.length > 0) setActive((chosen + 1) % hits.length);
     else if (event.key === "ArrowUp" && hits.length > 0) setActive((chosen - 1 + hits.length) % hits.length);
+    else if (event.key === "Enter" && found.state === "loading" && active === 0) entered.current = true;
     else if (event.key === "Enter") open(hits[chosen]);
     else return;
     event.preventDefault();
@@ -132,9 +129,9 @@ export function Search({ project, close }: { project: string; close: () => void 
         aria-expanded={hits.length > 0}
         aria-controls="hits"
         aria-activedescendant={hits.length ? `hit-${chosen}` : undefined}
-        placeholder="Title or id"
+        placeholder="Title, id, e-mail, name or phone"
         value={text}
-        onInput={(e) => (setText(e.currentTarget.value), setActive(0))}
+        onInput={(e) => (setText(e.currentTarget.value), setActive(0), (entered.current = false))}
         onKeyDown={press}
         spellcheck={false}
       />
@@ -150,10 +147,4 @@ export function Search({ project, close }: { project: string; close: () => void 
       </p>
     </Dialog>
   );
-}
-
-/** none stands for a record that does not exist, or that the key may not read. It throws other errors. */
-function none(error: unknown): [] {
-  if (error instanceof APIError && [400, 403, 404].includes(error.status)) return [];
-  throw error;
 }

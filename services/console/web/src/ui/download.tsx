@@ -49,7 +49,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
     let soFar = 0;
     update({ at: "reading", count: 0 });
     try {
-      const client = connect((waiting) => update({ at: "reading", count: soFar, waiting }));
+      const client = connect({ onRetry: (waiting) => update({ at: "reading", count: soFar, waiting }) });
       const entries = await read(client.entries(project, { ...query, pageSize: 10_000 }, { signal }), (n) => update({ at: "reading", count: (soFar = n) }));
       const file = kind === "ndjson" ? ndjson(entries) : await csv(entries, { safe, signal, progress: (n) => update({ at: "writing", count: n }) });
       if (signal.aborted) return;

@@ -1,7 +1,9 @@
 // The embeddables of a project with their figures, as several pages show them.
 import type { Embeddable, EntryCount } from "@lectern/client";
-import { type Load, nameOf } from "../api.ts";
-import { entriesPeriod, samePeriod, type Span } from "../insights.ts";
+import { entriesPeriod } from "../insights.ts";
+import type { Load } from "../load.ts";
+import { nameOf } from "../names.ts";
+import type { Span } from "../period.ts";
 import { address } from "../router.ts";
 import { count, percent } from "../time.ts";
 import { Trend } from "./bars.tsx";
@@ -28,13 +30,15 @@ export function EmbeddableSelect({ embeddables, value, choose }: { embeddables: 
   );
 }
 
+type Counted = Pick<EntryCount, "embeddable_id" | "entries" | "started" | "completed">;
+
 interface Props {
   project: string;
   embeddables: readonly Embeddable[];
   /** The figures of one period. Without them, the table has none. */
-  counts: readonly EntryCount[] | undefined;
+  counts: readonly Counted[] | undefined;
   span?: Span | undefined;
-  before?: readonly EntryCount[] | undefined;
+  before?: readonly Counted[] | undefined;
   /** The figures of intervals in a row, the oldest first. */
   trend?: { interval: "day" | "week" | "month"; counts: readonly EntryCount[] } | undefined;
   /** How many rows there are at most. */
@@ -43,46 +47,46 @@ interface Props {
 
 /** EmbeddableTable lists embeddables, those with most entries first, also those that have entries and no stored definition. Its links show the same period. */
 export function EmbeddableTable({ project, embeddables, counts, span, before, trend, most = Infinity }: Props) {
-  const of = (list: readonly EntryCount[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
+  const of = (list: readonly Counted[] | undefined, id: string) => list?.find((one) => one.embeddable_id === id);
   const names = new Map(embeddables.map((e) => [e.embeddable_id, nameOf(e)]));
   for (const { embeddable_id: id } of counts ?? []) if (id !== null && !names.has(id)) names.set(id, id);
   const rows = [...names].map(([id, name]) => ({ id, name, now: of(counts, id), old: of(before, id) }));
   if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
   const starts = [...new Set(trend?.counts.map((one) => one.from ?? ""))].filter(Boolean).sort();
-  const period = samePeriod();
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table of embeddables">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Embeddable</th>
-            {counts && <th scope="col" class="number">Entries</th>}
-            {before && <th scope="col" class="number">Change</th>}
-            {counts && <th scope="col" class="number">Completion rate</th>}
-            {trend && <th scope="col">Trend</th>}
-            <th scope="col"><span class="hidden">Links</span></th>
+      <table class="stack" role="table">
+        <thead role="rowgroup">
+          <tr role="row">
+            <th role="columnheader" scope="col">Embeddable</th>
+            {counts && <th role="columnheader" scope="col" class="number">Entries</th>}
+            {before && <th role="columnheader" scope="col" class="number">Change</th>}
+            {counts && <th role="columnheader" scope="col" class="number">Completion rate</th>}
+            {trend && <th role="columnheader" scope="col" class="apart">Trend</th>}
+            <th role="columnheader" scope="col" class="apart"><span class="hidden">Links</span></th>
           </tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {rows.slice(0, most).map(({ id, name, now, old }) => {
             const entries = now?.entries ?? 0;
+            const list = address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) });
             return (
-              <tr key={id}>
-                <td class="wide wrap">
-                  <a href={address(project, "funnel", id, period)}><Text>{name}</Text></a>
+              <tr role="row" key={id}>
+                <td role="cell" class="wide wrap whole">
+                  <a href={address(project, "funnel", id)}><Text>{name}</Text></a>
                 </td>
-                {counts && <td class="number">{count(entries)}</td>}
-                {before && <td class="number muted">{old ? <Change now={entries} old={old.entries} /> : "–"}</td>}
-                {counts && <td class="number">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
+                {counts && <td role="cell" class="number" data-name="Entries"><a href={list}>{count(entries)}</a></td>}
+                {before && <td role="cell" class="number muted" data-name="Change">{old ? <Change now={entries} old={old.entries} /> : "–"}</td>}
+                {counts && <td role="cell" class="number" data-name="Completion rate">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
                 {trend && (
-                  <td>
+                  <td role="cell" class="apart" data-name="Trend">
                     <Trend label={`Entries a ${trend.interval}`} values={starts.map((from) => trend.counts.find((one) => one.from === from && one.embeddable_id === id)?.entries ?? 0)} />
                   </td>
                 )}
-                <td class="links">
-                  <a href={address(project, "answers", id, period)}>Answers</a>{" "}
-                  <a href={address(project, "embeddables", id, period)}>Versions</a>{" "}
-                  <a href={address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) })}>Entries</a>
+                <td role="cell" class="links apart whole">
+                  <a href={address(project, "answers", id)}>Answers</a>{" "}
+                  <a href={address(project, "embeddables", id)}>Versions</a>{" "}
+                  <a href={list}>Entries</a>
                 </td>
               </tr>
             );

@@ -3,8 +3,6 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entry, FunnelPage } from "@lectern/client";
 import { titleOf } from "../answers.ts";
-import { entriesPeriod, samePeriod, type Span } from "../insights.ts";
-import { address, type Page } from "../router.ts";
 import { dateTime, exactTime, percent } from "../time.ts";
 
 /** How much of a text is drawn, in characters. */
@@ -73,13 +71,13 @@ export function Badge({ tone, children }: { tone: "good" | "busy" | "off" | "pla
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** Figure shows a number with its name, within a list of figures. */
-export function Figure({ name, id, value, note }: { name: ComponentChildren; id: string; value: string; note?: ComponentChildren }) {
+/** Figure shows a number with its name, within a list of figures. to is the list of the entries that it counts. */
+export function Figure({ name, id, value, note, to }: { name: ComponentChildren; id: string; value: string; note?: ComponentChildren; to?: string | undefined }) {
   return (
     <div class="figure">
       <dt class="muted small wrap">{name}</dt>
       <dd>
-        <b data-figure={id}>{value}</b> {note && <span class="muted small">{note}</span>}
+        <b data-figure={id}>{to ? <a href={to}>{value}</a> : value}</b> {note && <span class="muted small">{note}</span>}
       </dd>
     </div>
   );
@@ -91,17 +89,22 @@ export function Change({ now, old, points = false }: { now: number; old: number;
   return <span class={now === old ? "" : now > old ? "plus" : "minus"}>{now >= old ? "+" : "−"}{points ? `${(100 * by).toFixed(1)} points` : percent(by / old)}</span>;
 }
 
-/** Tabs leads to the pages of an embeddable, for the same period. The list of entries gets the days of span. */
-export function Tabs({ project, id, current, span }: { project: string; id: string; current: Page; span?: Span | undefined }) {
-  const period = samePeriod();
-  const tab = (page: Page, name: string, key: string, to: string) => <a aria-current={page === current ? "page" : undefined} aria-keyshortcuts={key} href={to}>{name}</a>;
+/** Removing is a button that removes filters. The focus moves to the first filter, because the button is gone then. */
+export function Removing({ children, remove, kind = "" }: { children: ComponentChildren; remove: () => void; kind?: string }) {
+  const click = ({ currentTarget }: { currentTarget: HTMLButtonElement }) => {
+    currentTarget.form?.querySelector<HTMLElement>("button, select, input")?.focus();
+    remove();
+  };
+  return <button type="button" class={`quiet ${kind}`} onClick={click}>{children}</button>;
+}
+
+/** Chip is a filter that the visitor can remove. */
+export function Chip({ children, remove }: { children: ComponentChildren; remove: () => void }) {
   return (
-    <nav class="tabs" aria-label="Embeddable">
-      {tab("funnel", "Funnel", "f", address(project, "funnel", id, period))}
-      {tab("answers", "Answers", "a", address(project, "answers", id, period))}
-      {tab("embeddables", "Versions", "v", address(project, "embeddables", id, period))}
-      {tab("entries", "Entries", "e", address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) }))}
-    </nav>
+    <Removing kind="chip" remove={remove}>
+      {children} <span aria-hidden="true">×</span>
+      <span class="hidden">: remove the filter</span>
+    </Removing>
   );
 }
 

@@ -1,5 +1,5 @@
 // The fields that filter a page by time. Each keeps its value in the address.
-import { type Period, periods, type Span } from "../insights.ts";
+import { type Period, periods, type Span } from "../period.ts";
 import { filter } from "../router.ts";
 import { counted, day, dayStarts, firstDay, isoDay, lastDay } from "../time.ts";
 
@@ -8,8 +8,8 @@ function take({ currentTarget: { name, value, validity } }: { currentTarget: HTM
   if (validity.valid) filter({ [name]: value });
 }
 
-/** PeriodFilter lets the visitor choose a period: by its days, unless named is false, or by its dates. */
-export function PeriodFilter({ period, named = true }: { period: Period; named?: boolean }) {
+/** PeriodFilter lets the visitor choose a named period, or own days. */
+export function PeriodFilter({ period }: { period: Period }) {
   const own = period.from !== "" || period.to !== "";
   const field = (label: string, name: "from" | "to") => (
     <label>
@@ -22,14 +22,12 @@ export function PeriodFilter({ period, named = true }: { period: Period; named?:
   );
   return (
     <>
-      {named && (
-        <div class="segments" role="group" aria-label="Period">
-          {periods.map((days) => choice(days ? `${days} days` : "All time", !own && period.days === days, { from: "", to: "", days: String(days) }, String(days).charAt(0)))}
-          {choice("Custom", own, { from: isoDay(dayStarts(Date.now(), period.days || 30)[0] ?? 0), to: isoDay(Date.now()), days: "" })}
-        </div>
-      )}
-      {(own || !named) && field("From", "from")}
-      {(own || !named) && field("To", "to")}
+      <div class="segments" role="group" aria-label="Period">
+        {periods.map(({ named, name, key }) => choice(name, !own && period.named === named, { from: "", to: "", days: named }, key))}
+        {choice("Custom", own, { from: isoDay(dayStarts(Date.now(), Number(period.named) || 30)[0] ?? 0), to: isoDay(Date.now()), days: "" })}
+      </div>
+      {own && field("From", "from")}
+      {own && field("To", "to")}
     </>
   );
 }

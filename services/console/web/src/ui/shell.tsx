@@ -2,10 +2,11 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { useLoad } from "../api.ts";
+import { useLoad } from "../load.ts";
 import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
-import { address, go, listOf, type Page, pageNames, pages } from "../router.ts";
+import { address, go, here, listOf, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
+import { Commands } from "./commands.tsx";
 import { Help, keys, Search } from "./dialogs.tsx";
 import { Text } from "./parts.tsx";
 import { useOnline } from "./state.tsx";
@@ -18,7 +19,7 @@ function isTyping(target: EventTarget | null): boolean {
 export function Shell({ project, page, children }: { project: string; page: Page | undefined; children: ComponentChildren }) {
   const dialog = useSignal<"" | "help" | "search">("");
   const more = useSignal(false); // the choices on narrow screens
-  const title = useLoad(async ({ client, signal }) => (await client.project(project, { signal })).title, [project]);
+  const title = useLoad(async ({ client, signal }) => (await client.project(project, { signal })).title, ["project", project]);
   const online = useOnline();
   const afterG = useRef(false);
 
@@ -106,10 +107,13 @@ export function Shell({ project, page, children }: { project: string; page: Page
       <div class="content">
         {!online && (
           <p class="banner" role="status" data-state="offline">
-            <strong>You are offline.</strong> What is shown may be out of date.
+            <strong>You are offline.</strong> What is shown may be out of date. The page continues when the network is back.
           </p>
         )}
-        <main id="main" tabIndex={-1}>{children}</main>
+        <main id="main" tabIndex={-1}>
+          {children}
+          {page && <Commands key={JSON.stringify(here.value)} />}
+        </main>
       </div>
       {dialog.value === "help" && <Help close={() => (dialog.value = "")} />}
       {dialog.value === "search" && <Search project={project} close={() => (dialog.value = "")} />}

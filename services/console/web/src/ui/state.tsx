@@ -2,7 +2,8 @@
 import { APIError, ConnectionError, IncompleteError } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Load, Waiting } from "../api.ts";
+import type { Waiting } from "../api.ts";
+import type { Load } from "../load.ts";
 import { signOut } from "../session.ts";
 import { count } from "../time.ts";
 
@@ -79,10 +80,11 @@ function explain(error: Error, online: boolean): Said {
         return { state: "403", title: "The API key may not read this", advice: "The key lacks a scope. Ask an operator for a key that has it." };
       case 404:
         return { state: "404", title: "This does not exist", advice: "It may have been removed, or the address may be mistyped." };
+      case 422:
+        return { state: "slow", title: "This takes too long to count or to search", advice: "Choose a shorter period, or one embeddable." };
       case 429:
         return { state: "429", title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." };
       case 503:
-        if ((error.retryAfterMs ?? 0) > 600_000) return { state: "slow", title: "This takes too long to count", advice: "Choose a shorter period, or one embeddable." };
         return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Try again soon." };
     }
     if (error.status >= 500) return { state: String(error.status), title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };
@@ -102,6 +104,7 @@ export function Problem({ error, retry }: { error: Error; retry?: () => void }) 
     addEventListener("online", retry);
     return () => removeEventListener("online", retry);
   }, [said.state, retry]);
+  if (said.state === "offline" && retry) return <Offline state="offline" />;
   return (
     <div class="notice problem" role="alert" data-state={said.state}>
       <h2>{said.title}</h2>
@@ -114,25 +117,23 @@ export function Problem({ error, retry }: { error: Error; retry?: () => void }) 
       )}
       {retry && (
         <p class="actions">
-          <button type="button" onClick={retry}>
-            Try again
-          </button>
-          {said.state === "401" && (
-            <button type="button" class="quiet" onClick={signOut}>
-              Sign in with another key
-            </button>
-          )}
+          {said.state === "401" && <button type="button" onClick={signOut}>Sign in with another key</button>}
+          <button type="button" class={said.state === "401" || said.state === "404" ? "quiet" : ""} onClick={retry}>Try again</button>
         </p>
       )}
     </div>
   );
 }
 
+/** Offline stands where something cannot be read. The frame of the page says once that there is no network. */
+const Offline = ({ state }: { state: string }) => <p class="muted small" data-state={state}>Waits for the network.</p>;
+
 /** Patience says that the client waits before it tries again, and why. */
 export function Patience({ waiting }: { waiting: Waiting }) {
   const now = useNow(500);
   const online = useOnline();
   const said = explain(waiting.error, online);
+  if (!online) return <Offline state="waiting-offline" />;
   const seconds = Math.max(0, Math.ceil((waiting.until - now) / 1000));
   return (
     <p class="banner" role="status" data-state={`waiting-${said.state}`}>

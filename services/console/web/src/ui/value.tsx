@@ -1,6 +1,6 @@
 // Shows a value of JSON that a visitor wrote. It can have any length and depth.
 import { useMemo, useState } from "preact/hooks";
-import { indented, isText, text, textsOf } from "../answers.ts";
+import { indented, isText, readable, text, textsOf } from "../answers.ts";
 import { count } from "../time.ts";
 import { Text } from "./parts.tsx";
 
@@ -34,11 +34,11 @@ export function Value({ json }: { json: string }) {
   const nested = /^[[{]/.test(json);
   const long = useMemo(() => (nested && json.length > shortLength ? indented(json) : ""), [json]);
   const texts = textsOf(json);
-  if (texts) return <ul class="names">{texts.map((one, i) => <li key={i}><Text>{one}</Text></li>)}</ul>;
+  if (texts) return <ul class="names">{texts.map((one, i) => <li key={i}><Text>{readable(one)}</Text></li>)}</ul>;
   if (/^\[\s*\]$/.test(json)) return <span class="muted">Empty list</span>;
   if (json === "null") return <span class="muted">No answer</span>;
   if (json === '""') return <span class="muted">Empty text</span>;
-  if (isText(json)) return <LongText>{text(json)}</LongText>;
+  if (isText(json)) return <LongText>{readable(text(json))}</LongText>;
   if (long) return <LongText code>{long}</LongText>;
   return nested ? <code class="wrap">{json}</code> : <LongText>{json}</LongText>;
 }

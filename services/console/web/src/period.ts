@@ -1,0 +1,116 @@
+// Periods: what the address says, and which time on the clock that is. Nothing here reads the API or the window.
+import { dayStarts, isDay, isoDay, startOfDay } from "./time.ts";
+
+/** The named periods, each with the key that chooses it. "0" is all of the project's time. */
+export const periods = [
+  { named: "7", name: "7 days", key: "7" },
+  { named: "30", name: "30 days", key: "3" },
+  { named: "90", name: "90 days", key: "9" },
+  { named: "last-week", name: "Last week", key: "w" },
+  { named: "this-month", name: "This month", key: "m" },
+  { named: "last-month", name: "Last month", key: "l" },
+  { named: "0", name: "All time", key: "0" },
+] as const;
+
+/** Named is the name of a period in an address. */
+export type Named = (typeof periods)[number]["named"];
+
+/** The named period of figures whose address has none. */
+export const standard: Named = "30";
+
+/** Period is what the address says: a named period, or own days. */
+export interface Period {
+  named: Named;
+  from: string;
+  to: string;
+  /** Whether the first day is after the last one. */
+  reversed: boolean;
+}
+
+/** periodIn reads the period of an address. */
+export function periodIn(query: URLSearchParams, otherwise = standard): Period {
+  const date = (name: string) => (isDay(query.get(name) ?? "") ? (query.get(name) ?? "") : "");
+  const [from, to] = [date("from"), date("to")];
+  const named = periods.find((one) => one.named === query.get("days"))?.named ?? otherwise;
+  return { named, from, to, reversed: from !== "" && to !== "" && from > to };
+}
+
+/** Bounds are the first moment of a period, and the first moment after it. */
+export interface Bounds {
+  from: number | undefined;
+  until: number | undefined;
+}
+
+/** Span is a period on the clock. */
+export interface Span extends Bounds {
+  /** Whether a named period ends in the past, with the newest entry, because there is none since. */
+  past: boolean;
+  /** How many days the span has. */
+  days: number;
+  /** The period before, and its name. A day that is not over is compared with the same hours. */
+  before?: Bounds & { name: string };
+}
+
+const dayLength = 86_400_000;
+const daysBetween = (from: number, until: number): number => Math.round((until - from) / dayLength);
+
+/** monthStart returns the first day of the month of a day. months moves it by whole months. */
+export function monthStart(day: string, months = 0): string {
+  const [year = 0, month = 1] = day.split("-").map(Number);
+  return new Date(Date.UTC(year, month - 1 + months)).toISOString().slice(0, 10);
+}
+
+/** monday returns the Monday of the week of a day. */
+export function monday(day: string): string {
+  const at = new Date(day);
+  return new Date(at.getTime() - ((at.getUTCDay() + 6) % 7) * dayLength).toISOString().slice(0, 10);
+}
+
+/** calendarSpan puts last week, this month or last month on the clock. */
+export function calendarSpan(named: "last-week" | "this-month" | "last-month", now: number): Span {
+  const today = isoDay(now);
+  const span = (from: number, until: number, before: Bounds & { name: string }): Span => ({ from, until, past: false, days: daysBetween(from, until), before });
+  if (named === "last-week") {
+    const end = monday(today);
+    const [earlier, from, until] = [startOfDay(end, -14), startOfDay(end, -7), startOfDay(end)];
+    return span(from, until, { from: earlier, until: from, name: "the week before" });
+  }
+  const [earlier, from, until] = [-2, -1, 0].map((months) => startOfDay(monthStart(today, months))) as [number, number, number];
+  if (named === "last-month") return span(from, until, { from: earlier, until: from, name: "the month before" });
+  // The same days and hours of the month before, or all of it if it is shorter.
+  const same = Math.min(until, startOfDay(monthStart(today, -1), Number(today.slice(8)) - 1) + now - startOfDay(today));
+  return span(until, startOfDay(today, 1), { from, until: same, name: "the same days of the month before" });
+}
+
+/** daysSpan puts a number of days on the clock: the days up to now, or up to the newest entry if there is none since. */
+export function daysSpan(days: number, now: number, newest: number | undefined): Span {
+  const recent = dayStarts(now, days);
+  const past = newest !== undefined && newest < (recent[0] ?? 0);
+  const borders = past ? dayStarts(newest, days) : recent;
+  return withBefore({ from: borders[0], until: borders.at(-1), past, days }, now);
+}
+
+/** ownSpan puts own days on the clock. oldest is the time of the oldest entry. */
+export function ownSpan({ from, to }: Pick<Period, "from" | "to">, now: number, oldest: number | undefined): Span {
+  const [first, until] = [from ? startOfDay(from) : undefined, to ? startOfDay(to, 1) : undefined];
+  return withBefore({ from: first, until, past: false, days: daysBetween(first ?? oldest ?? now, until ?? now) }, now);
+}
+
+/** fixedSpan puts a period on the clock that does not depend on the entries. It returns undefined for other periods. */
+export function fixedSpan(period: Period, now: number): Span | undefined {
+  const { named, from, to } = period;
+  if (from || to) return ownSpan(period, now, undefined);
+  if (named === "0") return { from: undefined, until: undefined, past: false, days: 0 };
+  return named === "last-week" || named === "this-month" || named === "last-month" ? calendarSpan(named, now) : undefined;
+}
+
+/** withBefore adds the period of the same length before a span that has two ends. */
+function withBefore(span: Omit<Span, "before">, now: number): Span {
+  const { from, until, days } = span;
+  if (from === undefined || until === undefined) return span;
+  const earlier = startOfDay(isoDay(from), -days);
+  // By the time of day, because clocks may change in between.
+  const today = isoDay(now);
+  const end = until > now ? Math.min(from, Math.max(earlier, startOfDay(today, -days) + now - startOfDay(today))) : from;
+  return { ...span, before: { from: earlier, until: end, name: `the ${days} days before` } };
+}

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { answeredIn, askedIn, type Distribution, distributionOf, inOrder, kindOf } from "./questions.ts";
+
+const many = (n: number, value: (i: number) => unknown, entries = (_: number) => 1) => Array.from({ length: n }, (_, i) => ({ value: value(i), entries: entries(i) }));
+
+function given(values: Distribution["values"], more: Partial<Distribution> = {}): Distribution {
+  return { entries: values.reduce((n, one) => n + one.entries, 0) + (more.others ?? 0), unreadable: 0, none: 0, multiple: 0, others: 0, numbers: null, values, ...more };
+}
+
+test("few answers are choices", () => {
+  assert.equal(kindOf(given(many(10, (i) => `text ${i}`))), "choices");
+  assert.equal(kindOf(given(many(10, (i) => i))), "choices");
+  assert.equal(kindOf(given([])), "choices");
+  assert.equal(kindOf(given(many(30, (i) => `choice ${i}`, () => 20))), "choices");
+  assert.equal(kindOf(given(many(30, (i) => (i % 2 ? i : `text ${i}`)))), "choices");
+});
+
+test("texts are free texts if most were given once, or most are not listed", () => {
+  assert.equal(kindOf(given(many(50, (i) => `a${i}@example.com`), { others: 1000 })), "texts");
+  assert.equal(kindOf(given(many(50, (i) => `name ${i}`, (i) => 100 - i), { others: 20_000 })), "texts");
+  assert.equal(kindOf(given(many(50, (i) => `name ${i}`, (i) => 100 - i), { others: 20 })), "choices");
+  assert.equal(kindOf(given(many(20, (i) => `text ${i}`, (i) => (i < 9 ? 2 : 1)))), "texts");
+  assert.equal(kindOf(given(many(20, (i) => `text ${i}`, (i) => (i < 10 ? 2 : 1)))), "choices");
+  assert.equal(kindOf(given([], { others: 7 })), "texts", "texts of more than 1,000 bytes are never listed");
+});
+
+test("many numbers are ranges", () => {
+  assert.equal(kindOf(given(many(11, (i) => i))), "numbers");
+  assert.equal(kindOf(given(many(11, (i) => i), { multiple: 3 })), "choices", "an entry may be in a range several times");
+  assert.equal(kindOf(given(many(50, (i) => i), { others: 5 })), "choices", "no range counts the others");
+  const numbers = { entries: 55, minimum: 0, lower_quartile: 0, median: 0, upper_quartile: 0, maximum: 0, bins: [] };
+  assert.equal(kindOf(given(many(50, (i) => i), { others: 5, numbers })), "numbers");
+});
+
+test("the answer about all questions has those of each", () => {
+  const all = { entries: 9, unreadable: 1, keys: [] };
+  const of = distributionOf(all, { key: "a", entries: 8, types: {}, none: 3, multiple: 0, others: 0, values: [{ value: "x", entries: 5 }], numbers: null });
+  assert.equal(of && answeredIn(of), 5);
+  assert.equal(distributionOf(all, { key: "b", entries: 8, types: {} }), undefined);
+});
+
+const definition = JSON.stringify({
+  theme: { accent: "#fff" },
+  rules: [{ field: "email", shown_if: "owner" }],
+  pages: [
+    { key: "home", components: [{ type: "headline", text: "Your home" }, { name: "home_type", label: "What do you live in?" }, { name: "owner", label: "It is mine" }] },
+    { key: "contact", components: [{ name: "email", label: "Where do we send it?" }, { name: "phone" }] },
+  ],
+  fields: { "7": { title: "Seven" }, postcode: { question: "Your postcode?" } },
+});
+
+test("titles and order are those of the definition", () => {
+  const keys = ["unknown", "email", "postcode", "owner", "phone", "home_type", "7", "another"].map((key) => ({ key }));
+  const asked = askedIn(definition, keys.map(({ key }) => key));
+  assert.deepEqual(inOrder(keys, asked).map(({ key }) => [key, asked.get(key)?.title]), [
+    ["home_type", "What do you live in?"], ["owner", "It is mine"], ["email", "Where do we send it?"], ["phone", ""], ["7", "Seven"], ["postcode", "Your postcode?"], ["unknown", undefined], ["another", undefined],
+  ]);
+});
+
+test("any definition is read", () => {
+  for (const json of ["", "{", "null", "7", '"text"', "[]", '{"name":"a","label":7}', '{"__proto__":{"title":"t"}}']) assert.ok(askedIn(json, ["a"]).size <= 1, json);
+  assert.equal(askedIn('{"__proto__":{"title":"t"}}', ["__proto__"]).get("__proto__")?.title, "t");
+  assert.equal(askedIn(`{"deep":${"[".repeat(9_000)}{"name":"a","label":"A"}${"]".repeat(9_000)}}`, ["a"]).get("a")?.title, "A");
+});

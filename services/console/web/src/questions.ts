@@ -1,0 +1,94 @@
+// The questions of an embeddable: their titles and their order from its definition, and how their answers are shown. Nothing here
+// reads the API or the window.
+import type { AnswerKeys, Answers } from "@lectern/client";
+import { isNumber } from "./ranges.ts";
+
+/** Of selects the entries of the answers. */
+export interface Of {
+  embeddable_id: string;
+  created_after: string | undefined;
+  created_before: string | undefined;
+}
+
+/** Distribution is how often each answer to a question was given. */
+export type Distribution = Omit<Answers, "key">;
+
+type Key = AnswerKeys["keys"][number];
+
+/** distributionOf returns the answers to a question from the answer about all questions, or undefined if that has only its key. */
+export function distributionOf({ entries, unreadable }: AnswerKeys, { values, others = 0, none = 0, multiple = 0, numbers = null }: Key): Distribution | undefined {
+  return values && { entries, unreadable, values, others, none, multiple, numbers };
+}
+
+/** answeredIn returns how many entries have an answer. */
+export const answeredIn = ({ entries, none, unreadable }: Distribution): number => entries - none - unreadable;
+
+/** From this number of different answers on, single ones say little. */
+const many = 11;
+
+/** Kind is how answers are shown: each with its number, numbers in ranges, or the latest texts. */
+export type Kind = "choices" | "numbers" | "texts";
+
+/**
+ * kindOf chooses how answers are shown. Texts are free texts if most of those listed were given once, or if most answers are not
+ * listed at all.
+ */
+export function kindOf(of: Distribution): Kind {
+  const { values, others, multiple, numbers } = of;
+  if (multiple === 0 && values.length >= many && values.every(({ value }) => isNumber(value)) && (others === 0 || numbers)) return "numbers";
+  const single = values.filter(({ entries }) => entries === 1).length;
+  const free = others * 2 > answeredIn(of) || (values.length >= many && single * 2 > values.length);
+  return free && values.every(({ value }) => typeof value === "string") ? "texts" : "choices";
+}
+
+/** Asked is a question in a definition: its title, "" without one, and its place among the others. */
+export interface Asked {
+  title: string;
+  place: number;
+}
+
+// A definition is JSON of any form. These members name a question, and these say its title, as far as forms agree on them.
+const namedBy = ["name", "key", "id", "ref", "variable", "field"];
+const titledBy = ["label", "question", "title", "headline", "text"];
+
+function titleIn(value: unknown): string {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return "";
+  const members = new Map<string, unknown>(Object.entries(value));
+  return titledBy.map((name) => members.get(name)).find((title): title is string => typeof title === "string" && title.trim() !== "") ?? "";
+}
+
+/** askedIn finds questions in a definition, by the keys of their answers. Parts with a title come before parts that only mention a key. */
+export function askedIn(definition: string, keys: Iterable<string>): ReadonlyMap<string, Asked> {
+  const wanted = new Set(keys);
+  const found = new Map<string, Asked>();
+  let place = 0;
+  const note = (key: unknown, title: string) => {
+    if (typeof key === "string" && wanted.has(key) && (title ? !found.get(key)?.title : !found.has(key))) found.set(key, { title, place: place++ });
+  };
+  // A stack of its own, because a definition can be of any depth.
+  const left = [parsed(definition)];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (value === null || typeof value !== "object") continue;
+    const members = Object.entries(value) as [string, unknown][];
+    const title = titleIn(value);
+    if (!Array.isArray(value)) for (const [name, member] of members) if (namedBy.includes(name)) note(member, title);
+    for (const [name, member] of members) if (!Array.isArray(value) && titleIn(member)) note(name, titleIn(member));
+    for (const [, member] of members.reverse()) left.push(member);
+  }
+  return found;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** inOrder sorts questions as the definition has them. Those that it does not have come last, in the order that they are in. */
+export function inOrder<T extends { key: string }>(questions: readonly T[], asked: ReadonlyMap<string, Asked>): T[] {
+  const place = ({ key }: T) => asked.get(key)?.place ?? Number.MAX_SAFE_INTEGER;
+  return [...questions].sort((a, b) => place(a) - place(b));
+}

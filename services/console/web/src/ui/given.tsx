@@ -1,0 +1,146 @@
+// The answers to one question: choices with their numbers, numbers in ranges, or the latest texts.
+import { readable } from "../answers.ts";
+import { entriesPeriod } from "../insights.ts";
+import { figure, toJSON } from "../numbers.ts";
+import { answeredIn, type Distribution, kindOf, type Of } from "../questions.ts";
+import { ascending, binRanges, isNumber, rangesOf } from "../ranges.ts";
+import { address } from "../router.ts";
+import { count, counted, percent } from "../time.ts";
+import { useState } from "preact/hooks";
+import { Share } from "./bars.tsx";
+import { Latest } from "./latest.tsx";
+import { Text } from "./parts.tsx";
+
+interface Props {
+  project: string;
+  of: Of;
+  /** The key of the question. */
+  name: string;
+  given: Distribution;
+}
+
+/** said says how many entries have an answer, and how many have none. */
+function said({ none, multiple }: Distribution, answered: number): string {
+  if (answered === 0) return "No entry has an answer.";
+  const several = multiple === 0 ? "" : multiple < answered ? `, ${count(multiple)} of them with several answers each` : ", several each";
+  return `Of ${counted(answered, "entry", "entries")}${several}. ${none === 0 ? "All gave an answer." : `${count(none)} gave no answer.`}`;
+}
+
+/** Given shows the answers to a question. */
+export function Given(props: Props) {
+  const { given } = props;
+  const answered = answeredIn(given);
+  const kind = kindOf(given);
+  return (
+    <>
+      <p class="muted small" data-answered={answered} data-kind={kind}>{said(given, answered)}</p>
+      {kind === "numbers" ? <Numbers {...props} answered={answered} /> : kind === "texts" ? <Texts {...props} answered={answered} /> : <Choices {...props} answered={answered} />}
+    </>
+  );
+}
+
+interface Row {
+  name: string;
+  entries: number;
+  /** The list of the entries. */
+  to?: string;
+}
+
+/** How much of an answer is shown, in characters. */
+const longest = 300;
+
+/** rowsOf makes a row of each value, with the list of the entries that have it. */
+function rowsOf({ project, of, name, given: { values } }: Props, sorted = values): Row[] {
+  return sorted.map(({ value, entries }) => ({
+    name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : toJSON(value).slice(0, longest),
+    entries,
+    to: address(project, "entries", "", { embeddable: of.embeddable_id, answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
+  }));
+}
+
+function Choices(props: Props & { answered: number }) {
+  const { values, others } = props.given;
+  const numbers = others === 0 && values.every(({ value }) => isNumber(value));
+  return values.length + others > 0 ? <Table heading="Answer" rows={rowsOf(props, numbers ? ascending(values) : values)} others={others} answered={props.answered} /> : null;
+}
+
+function Numbers(props: Props & { answered: number }) {
+  const { values, others, numbers } = props.given;
+  const { answered } = props;
+  const exact = rangesOf(values);
+  const whole = others === 0;
+  const ranges = whole ? exact.ranges : numbers ? binRanges(numbers) : [];
+  return (
+    <>
+      {numbers && (
+        <p class="small">
+          Median <b data-figure="median">{figure(numbers.median)}</b>, half of them from {figure(numbers.lower_quartile)} to {figure(numbers.upper_quartile)}, all from <span data-figure="minimum">{whole ? exact.least : figure(numbers.minimum)}</span> to <span data-figure="maximum">{whole ? exact.greatest : figure(numbers.maximum)}</span>.
+        </p>
+      )}
+      <Table heading="Range" rows={ranges} others={whole ? 0 : answered - (numbers?.entries ?? 0)} answered={answered} />
+      <details>
+        <summary class="small">{whole ? "Each number" : `The ${values.length} most frequent numbers`}</summary>
+        <Table heading="Answer" rows={rowsOf(props, whole ? ascending(values) : values)} others={others} answered={answered} complete />
+      </details>
+    </>
+  );
+}
+
+function Texts(props: Props & { answered: number }) {
+  const [open, setOpen] = useState(false);
+  const often = props.given.values.filter(({ entries }) => entries > 1);
+  return (
+    <>
+      <details data-latest onToggle={(e) => setOpen(e.currentTarget.open)}>
+        <summary class="small">The latest answers</summary>
+        {open && <Latest {...props} />}
+      </details>
+      {often.length > 0 && (
+        <details>
+          <summary class="small">Answers that were given more than once</summary>
+          <Table heading="Answer" rows={rowsOf(props, often)} others={0} answered={props.answered} />
+        </details>
+      )}
+    </>
+  );
+}
+
+/** How many rows a table has at first. A few more are no reason for a button. */
+const rowsAtFirst = 10;
+const rowsMore = 2;
+
+/** Table shows how many entries gave each answer. Shares are of those with an answer. */
+function Table({ heading, rows, others, answered, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; complete?: boolean }) {
+  const [wanted, setWanted] = useState(complete);
+  const all = wanted || rows.length <= rowsAtFirst + rowsMore;
+  return (
+    <>
+      <table class="values">
+        <thead>
+          <tr>
+            <th scope="col">{heading}</th>
+            <th scope="col" class="number">Entries</th>
+            <th scope="col" class="number">Share</th>
+          </tr>
+        </thead>
+        <tbody>
+          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, to }, i) => (
+            <tr key={i}>
+              <th scope="row"><div><span class="wrap"><Text>{name}</Text></span> <Share first={entries / answered} /></div></th>
+              <td class="number">{to ? <a href={to}>{count(entries)}</a> : count(entries)}</td>
+              <td class="number">{percent(entries / answered)}</td>
+            </tr>
+          ))}
+          {all && others > 0 && (
+            <tr>
+              <th scope="row" class="muted"><div><span>Other answers</span> <Share first={0} second={others / answered} /></div></th>
+              <td class="number">{count(others)}</td>
+              <td class="number">{percent(others / answered)}</td>
+            </tr>
+          )}
+        </tbody>
+      </table>
+      {!all && <p class="actions"><button type="button" class="quiet small" onClick={() => setWanted(true)}>Show all {rows.length} answers</button></p>}
+    </>
+  );
+}
