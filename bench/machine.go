@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// describe returns a description of the machine.
+// describe returns one line about the machine and its software: processors, kernel, Go, Postgres and Redis. Unknown
+// parts are empty.
 func describe(ctx context.Context) string {
 	cpu, _ := os.ReadFile("/proc/cpuinfo")
 	_, model, _ := strings.Cut(string(cpu), "model name\t: ")
@@ -19,7 +20,7 @@ func describe(ctx context.Context) string {
 	return fmt.Sprintf("%d × %s, %s; %s; %s; %s", runtime.NumCPU(), firstLine([]byte(model)), firstLine(kernel), runtime.Version(), firstLine(postgres), firstLine(redis))
 }
 
-// firstLine returns the first line of a program's output.
+// firstLine returns the first line of out, a program's output, without the line break.
 func firstLine(out []byte) string {
 	line, _, _ := strings.Cut(string(out), "\n")
 	return line

@@ -1,10 +1,10 @@
-// Command bench compares the services with their limits. It drives real processes from outside, in rounds that
-// alternate with those of Postgres and of a bare handler.
+// Command bench measures the services against references, such as Postgres itself and a bare handler. Services and
+// references are processes, and their rounds alternate.
 //
-//	go run ./bench [-old FOLDER] [-grow N] [-peers] [NAME…]
+//	go run ./bench [OPTION…] [NAME…]
 //
-// It writes a table to standard output. With -old it measures another checkout in the same rounds, and writes a second
-// table.
+// The command measures the rows with the given names, or all rows, and writes a table to standard output. With -old,
+// the command also measures another checkout in the same rounds, and writes a second table.
 package main
 
 import (
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	return err
 }
 
-// source returns the folder of the workspace that this program is run in.
+// source returns the root folder of the Go workspace in use, and panics by package must if there is none.
 func source(ctx context.Context) string {
 	file := strings.TrimSpace(string(must.Get(exec.CommandContext(ctx, "go", "env", "GOWORK").Output())))
 	if file == "" || file == "off" {

@@ -18,9 +18,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// bare serves lists and records by net/http, a pool and the statements of the service. It checks no key, limits no
-// rate, logs, counts, compresses and streams nothing. It sets two headers and gives no cursor. Its rows go from
-// Postgres' wire to JSON without a struct, as the service's do.
+// bare runs a server that answers lists and records by net/http, a connection pool and the service's SQL statements.
+// The server checks no key, limits no rate, and neither logs, counts, compresses nor streams. An answer has no cursor.
+// Rows go from Postgres' wire format to JSON without a struct, as in the service.
 func bare(server *http.Server) error {
 	h := &handler{buffers: sync.Pool{New: func() any { return new([]byte) }}}
 	if err := json.Unmarshal([]byte(os.Getenv("STATEMENTS")), &h.statements); err != nil {
@@ -44,7 +44,7 @@ func bare(server *http.Server) error {
 	return server.ListenAndServe()
 }
 
-// rows is how many records a list reads: ten, and one more to know whether there are more.
+// rows is how many records a list reads: ten, and another record to know whether the list has more.
 const rows = 11
 
 type handler struct {
@@ -70,7 +70,8 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		infinity(pgtype.Infinity), int64(0), infinity(pgtype.NegativeInfinity), int64(0), rows)
 }
 
-// answer runs a statement and writes its rows, encoded by encode.
+// answer runs the named statement with args, and writes the rows as encode encodes them. A fault of the database is
+// status 500.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, name string, encode func([]byte, pgx.Rows) []byte, args ...any) {
 	buffer := h.buffers.Get().(*[]byte)
 	defer h.buffers.Put(buffer)
@@ -110,10 +111,10 @@ func array(dst []byte, found pgx.Rows) []byte {
 	return append(dst, ']')
 }
 
-// epoch is the zero of timestamptz, 2000-01-01 UTC, in Unix microseconds.
+// epoch is the time that Postgres' binary format stores as 0, 2000-01-01 UTC, in Unix microseconds.
 const epoch = 946684800_000000
 
-// members appends the columns of the row as members of an object.
+// members appends the columns of the current row to dst as members of a JSON object, without braces.
 func members(dst []byte, found pgx.Rows) []byte {
 	columns, values := found.FieldDescriptions(), found.RawValues()
 	for i := range values {

@@ -14,14 +14,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
-// SQL is a load of one statement on a database, by pgbench in its mode "prepared".
+// SQL is a benchmark load: pgbench sends one statement to a database repeatedly, as a prepared statement.
 type SQL struct {
 	script    string
 	variables map[string]string
 }
 
-// NewSQL prepares a load, with its file in folder under that name. script is pgbench's; variables are set
-// beforehand.
+// NewSQL writes script, which is in pgbench's language, to the file name.sql in folder. pgbench sets variables before
+// the script runs.
 func NewSQL(folder, name, script string, variables map[string]string) (*SQL, error) {
 	s := &SQL{script: filepath.Join(folder, name+".sql"), variables: variables}
 	return s, os.WriteFile(s.script, []byte(script), 0o600)
@@ -29,7 +29,8 @@ func NewSQL(folder, name, script string, variables map[string]string) (*SQL, err
 
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
 
-// Run runs the statement on the database at url over that many connections for d, in whole seconds.
+// Run lets pgbench run the script on the database at databaseURL over the given number of connections. d is how long,
+// in whole seconds. perSecond is the rate of transactions, without the time to connect.
 func (s *SQL) Run(ctx context.Context, databaseURL string, connections int, d time.Duration) (perSecond float64, err error) {
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -56,8 +57,8 @@ func (s *SQL) Run(ctx context.Context, databaseURL string, connections int, d ti
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// pgbench returns the program that belongs to the server, if there is one. Debian's on PATH is a script that looks for
-// it.
+// pgbench returns the path of the pgbench of the installed Postgres server, or "pgbench" if there is none. Debian's
+// pgbench on PATH is a script that first searches for the server's version.
 func pgbench() string {
 	if folder, err := pglocal.Binaries(); err == nil {
 		path := filepath.Join(folder, "pgbench")

@@ -14,21 +14,22 @@ import (
 	"time"
 )
 
-// Request is one request that wrk sends repeatedly, among others.
+// Request is one of the HTTP requests that wrk sends in turn: a path with an API key, and a body for a POST.
 type Request struct {
 	Path string // with its query
 	Key  string // the API key
 	Body string // JSON in one line, to POST; empty: a GET
 }
 
-// Rate is the result of a round of load.
+// Rate is the result of one round of load: requests a second, the number of requests, and the median time of an
+// answer.
 type Rate struct {
 	PerSecond float64
 	Count     int64 // of requests
 	P50       time.Duration
 }
 
-// Time is how long one of connections waited for an answer, on average.
+// Time returns the average time of an answer, if each of the connections always waited for one.
 func (r Rate) Time(connections int) time.Duration {
 	return time.Duration(float64(connections) / r.PerSecond * float64(time.Second))
 }
@@ -36,16 +37,16 @@ func (r Rate) Time(connections int) time.Duration {
 //go:embed requests.lua
 var requestsLua []byte
 
-// HTTP is a load of requests on a server, by wrk with one thread.
+// HTTP is a benchmark load: wrk sends a list of requests to a server, with one thread.
 type HTTP struct {
-	// Header has lines that every request has in addition.
+	// Header has further headers of every request, as lines such as "Origin: https://app.example.com".
 	Header []string
 
 	script, requests string
-	next             int64 // request: a round goes on where the one before has ended
+	next             int64 // index of the request with which the next round begins
 }
 
-// NewHTTP prepares a load, with its files in folder under that name.
+// NewHTTP writes the script of wrk and the list of requests to the files name.lua and name.requests in folder.
 func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
 	h := &HTTP{script: filepath.Join(folder, name+".lua"), requests: filepath.Join(folder, name+".requests")}
 	var b strings.Builder
@@ -55,8 +56,8 @@ func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
 	return h, errors.Join(os.WriteFile(h.script, requestsLua, 0o600), os.WriteFile(h.requests, []byte(b.String()), 0o600))
 }
 
-// Run sends requests to the server at base over that many connections for d, in whole seconds. An answer
-// other than 2xx, or none, is an error.
+// Run lets wrk send the requests to the server at base over the given number of connections. d is how long, in whole
+// seconds. Run returns an error if an answer has another status than 2xx, or a request has no answer.
 func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Duration) (Rate, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()

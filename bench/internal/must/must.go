@@ -1,24 +1,25 @@
-// Package must stops a measurement at its first error. Its functions panic, and [Recover] returns the error to the
-// caller of the measurement. They belong into the goroutine of Recover.
+// Package must stops a measurement at its first error. [Do] and [Get] panic, and [Recover] turns the panic into an
+// error that the measurement returns. Do and Get must run in the goroutine that defers Recover.
 package must
 
-// failure is the panic's value.
+// failure is the value with which Do and Get panic. Recover distinguishes a failure from the panic of a bug.
 type failure struct{ error }
 
-// Do stops if err is not nil.
+// Do panics if err is not nil. Recover returns err to the caller of the function that defers Recover.
 func Do(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// Get returns v, and stops if err is not nil.
+// Get returns v, or panics as [Do] does if err is not nil.
 func Get[T any](v T, err error) T {
 	Do(err)
 	return v
 }
 
-// Recover is deferred. It sets *err to the error of Do or Get that has stopped the function.
+// Recover must be deferred. Recover ends a panic of Do or Get and sets *err to the error. Recover repeats any other
+// panic.
 func Recover(err *error) {
 	switch v := recover().(type) {
 	case nil:

@@ -1,4 +1,4 @@
-// Package report owns the output of the benchmarks: results, and their tables.
+// Package report holds the results of the benchmarks and writes them as tables.
 package report
 
 import (
@@ -23,19 +23,21 @@ const (
 	Connections  = "connections"
 )
 
-// Figures are the values of the rounds of one contender.
+// Figures are the measurements of one server or reference: one value for each round.
 type Figures struct {
 	Values []float64 // in the result's unit
 	CPU    []float64 // processor time of an operation in ns; nil if it was not measured
 }
 
-// Result is one measured figure.
+// Result is a line of the tables: a measured figure of the working tree, with the figures and the bound to compare it
+// with.
 type Result struct {
 	// Name is the row's, with a suffix where a row has several figures.
 	Name, Unit string
-	// Floor is the bound that the ratio to the limit must meet, or the value if there is no limit.
+	// Floor is the bound for the ratio of New to Limit, or for the value of New if Limit is nil.
 	Floor Floor
-	// New is the working tree. Old is the other version, and Limit the reference that Against names; nil if there is none.
+	// New is measured on the working tree, and Old on the other version of the source. Limit is measured on the
+	// reference that Against names. Old and Limit are nil if they were not measured.
 	New        Figures
 	Old, Limit *Figures
 	Against    string
@@ -44,16 +46,17 @@ type Result struct {
 // Floor is a bound that a figure must meet. The zero value is no bound.
 type Floor struct {
 	Bound  float64
-	AtMost bool // else at least
+	AtMost bool // the figure must be at most Bound; otherwise at least Bound
 }
 
-// AtLeast returns the bound "bound or more".
+// AtLeast returns a floor for a figure that must be bound or more, such as a rate.
 func AtLeast(bound float64) Floor { return Floor{Bound: bound} }
 
-// AtMost returns the bound "bound or less".
+// AtMost returns a floor for a figure that must be bound or less, such as a time or a size.
 func AtMost(bound float64) Floor { return Floor{Bound: bound, AtMost: true} }
 
-// String returns the floor as the table shows it, and whether the figure misses it.
+// String returns the bound for the table, such as "≥ 0.7", and adds "missed" if figure does not meet the bound. The
+// zero Floor returns "".
 func (f Floor) String(figure float64) string {
 	switch {
 	case f == Floor{}:
@@ -74,7 +77,7 @@ func median(values []float64) float64 {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// ratios returns a[i]/b[i] of each round.
+// ratios returns a[i]/b[i] for each round that both a and b have.
 func ratios(a, b []float64) []float64 {
 	each := make([]float64, min(len(a), len(b)))
 	for i := range each {
@@ -83,8 +86,8 @@ func ratios(a, b []float64) []float64 {
 	return each
 }
 
-// Table writes results next to their limits. Values are medians. The spread has the least and the greatest ratio over
-// the rounds, or value if there is no limit.
+// Table writes one line for each result, with its limit. The values are medians over the rounds. The column spread has
+// the least and the greatest ratio to the limit, or value if there is no limit.
 func Table(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tvalue\tunit\tlimit\tagainst\tratio\tspread\tasked for\tµs cpu\tlimit's µs")
@@ -101,8 +104,8 @@ func Table(w io.Writer, results []Result) error {
 	return t.Flush()
 }
 
-// Compare writes the results of two versions, with the ratios of the same rounds. A ratio above 1 says that the working
-// tree takes more time, memory or processor time.
+// Compare writes the old and the new value of each result that has Old, and their ratio round by round. A ratio above
+// 1 means that the working tree takes more time, memory or processor time.
 func Compare(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tunit\told\tnew\ttime\tspread\told µs cpu\tnew µs cpu\tcpu\tspread")
@@ -136,7 +139,7 @@ func extent(values []float64) string {
 	return figure(slices.Min(values)) + " – " + figure(slices.Max(values))
 }
 
-// figure returns three or four significant digits.
+// figure formats v for a table: without decimals from 100, with one from 10, otherwise with three.
 func figure(v float64) string {
 	switch a := math.Abs(v); {
 	case v == 0:

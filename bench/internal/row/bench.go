@@ -1,5 +1,5 @@
-// Package row owns the measurements: each row of the table, its load, and its references. The versions of a row and its
-// references run in turn, round after round, so that other work of the machine affects them alike.
+// Package row measures the rows of the benchmarks' table. A row has a load, and references to compare the service
+// with. The versions of the service and the references run in turn, so that other work of the machine slows all alike.
 package row
 
 import (
@@ -15,36 +15,37 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// Options configure the measurements.
+// Options configure a [Bench]: how often and how long loads run, and what is measured in addition.
 type Options struct {
-	// Rounds is how often each load runs. Required.
+	// Rounds is how often a load runs, unless its row sets another number. The table shows the median of the rounds.
+	// Required.
 	Rounds int
-	// Round is how long a load runs each time, in whole seconds. Required.
+	// Round is how long a load runs each time, in whole seconds, unless its row sets another end. Required.
 	Round time.Duration
 	// Grow is the factor by which the rows of grow_10x grow. Required.
 	Grow int
-	// Peers measures PostGraphile too. It is installed for the run.
+	// Peers also measures PostGraphile, which the benchmark installs for the run.
 	Peers bool
-	// Note receives messages on the progress. Required.
+	// Note prints a message about the progress, with a format and values as in fmt.Printf. Required.
 	Note func(format string, args ...any)
 }
 
-// Bench measures rows.
+// Bench measures the rows of the working tree, and of another version of the source if there is one.
 type Bench struct {
 	Options
-	versions []*version // the working tree, and then the other version if there is one
+	versions []*version // the working tree first, then the other version if there is one
 	ends     []func() error
 }
 
-// version is one version of the source with its servers. Data that several rows need is made once, when the first row
-// needs it.
+// version is one version of the source with its servers. The fields small, large and feeding hold data sets that
+// several rows share: the first row that needs a data set makes the data set.
 type version struct {
 	*stage.Stage
 	*Bench
 	small, large, feeding lazy[*entries]
 }
 
-// lazy holds what is made when it is first needed.
+// lazy holds a value that once makes at its first call. lazy is not safe for concurrent use.
 type lazy[T any] struct {
 	thing T
 	made  bool
@@ -58,7 +59,8 @@ func (m *lazy[T]) once(do func() T) T {
 	return m.thing
 }
 
-// New returns a Bench of the working tree, and of the other version that old is the stage of, unless it is nil.
+// New returns a Bench that measures tree, the stage of the working tree. If old is not nil, the Bench also measures
+// old, the stage of another version.
 func New(tree, old *stage.Stage, o Options) *Bench {
 	b := &Bench{Options: o}
 	b.versions = []*version{{Stage: tree, Bench: b}}
@@ -68,13 +70,13 @@ func New(tree, old *stage.Stage, o Options) *Bench {
 	return b
 }
 
-// tree returns the working tree.
+// tree returns the version of the working tree, which references are compared with.
 func (b *Bench) tree() *version { return b.versions[0] }
 
-// atEnd lets end call stop.
+// atEnd registers stop, which end calls after the row is measured.
 func (b *Bench) atEnd(stop func() error) { b.ends = append(b.ends, stop) }
 
-// end ends what the row has started.
+// end calls the functions that atEnd registered for the current row, in their order, and joins their errors.
 func (b *Bench) end() (err error) {
 	for _, stop := range b.ends {
 		err = errors.Join(err, stop())
@@ -83,13 +85,14 @@ func (b *Bench) end() (err error) {
 	return err
 }
 
-// group is a set of rows that are measured together. measure stops at its first error by package must.
+// group is a set of rows that are measured together. measure panics at its first error by package must.
 type group struct {
 	names   []string
 	measure func(context.Context) []report.Result
 }
 
-// groups lists all measurements. Those that change the data of others come last.
+// groups returns all measurements in the order in which they run. The ingest measurements are last, because they add
+// data that other measurements read.
 func (b *Bench) groups() []group {
 	var groups []group
 	for _, r := range reads() {
@@ -119,8 +122,9 @@ func (b *Bench) groups() []group {
 	)
 }
 
-// Run measures the rows of those names, all if there are none, and passes each row's results to done. If a row fails,
-// Run continues with the others.
+// Run measures the groups that have rows with the given names, or all groups if names is empty. done receives the
+// results of each group that was measured. If a group fails, Run continues with the next group and returns an error at
+// the end. An unknown name is an error.
 func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Result)) error {
 	var known, failed []string
 	for _, g := range b.groups() {
@@ -157,11 +161,11 @@ func (b *Bench) measure(ctx context.Context, g group) (results []report.Result, 
 	return g.measure(ctx), nil
 }
 
-// contender is one of the loads that are measured in turn.
+// contender is one of the loads that take turns in each round: a version of the service, or a reference.
 type contender struct {
 	// run returns the figure of a round, and the number of operations in it.
 	run func(context.Context) (figure float64, operations int64)
-	// cpu returns the processor time so far; nil: it is not measured.
+	// cpu returns the processor time of the server so far; nil: the time is not measured.
 	cpu func() (time.Duration, error)
 
 	report.Figures
@@ -180,15 +184,15 @@ func (c *contender) round(ctx context.Context) {
 	c.CPU = append(c.CPU, float64(after-before)/float64(max(operations, 1)))
 }
 
-// figure returns a contender whose processor time is not measured.
+// figure returns a contender that runs run in each round. The contender does not measure processor time.
 func figure(run func(context.Context) float64) *contender {
 	return &contender{run: func(ctx context.Context) (float64, int64) { return run(ctx), 1 }}
 }
 
-// subjects are the contenders of each version, in the order of Bench.versions.
+// subjects are the contenders of a row, one for each version, in the order of Bench.versions.
 type subjects []*contender
 
-// each makes a contender of each version.
+// each calls of for each version and returns the contenders in the order of Bench.versions.
 func (b *Bench) each(of func(*version) *contender) (all subjects) {
 	for _, v := range b.versions {
 		all = append(all, of(v))
@@ -196,7 +200,8 @@ func (b *Bench) each(of func(*version) *contender) (all subjects) {
 	return all
 }
 
-// result returns a row's result. limit may be nil.
+// result returns a row's result with the figures of s. against is the name of the reference limit. limit is nil if the
+// row has no reference.
 func (s subjects) result(name, unit string, floor report.Floor, against string, limit *contender) report.Result {
 	r := report.Result{Name: name, Unit: unit, Floor: floor, New: s[0].Figures, Against: against}
 	if len(s) > 1 {
@@ -208,7 +213,8 @@ func (s subjects) result(name, unit string, floor report.Floor, against string, 
 	return r
 }
 
-// rounds runs the contenders in turn, n times, in reverse order every other time.
+// rounds runs each of the contenders n times. The contenders take turns, and their order is reversed in every second
+// round.
 func rounds(ctx context.Context, n int, all ...*contender) {
 	for round := range n {
 		for i := range all {
@@ -221,10 +227,11 @@ func rounds(ctx context.Context, n int, all ...*contender) {
 	}
 }
 
-// connections is the number of connections of each load.
+// connections is the number of HTTP or Postgres connections that most loads use at once.
 const connections = 16
 
-// driven returns a load of requests on a server, after a second of the same. The figure is the rate.
+// driven returns a contender that sends requests to svc over 16 connections. The figure is requests a second. driven
+// first sends the requests for a second, to warm svc up.
 func (b *Bench) driven(ctx context.Context, svc *stage.Service, requests *load.HTTP) *contender {
 	must.Get(requests.Run(ctx, svc.URL, connections, time.Second))
 	return &contender{cpu: svc.CPU, run: func(ctx context.Context) (float64, int64) {
@@ -233,7 +240,8 @@ func (b *Bench) driven(ctx context.Context, svc *stage.Service, requests *load.H
 	}}
 }
 
-// alone returns a load of one request at a time. The figure is its median time in milliseconds.
+// alone returns a contender that sends requests to svc one after the other. The figure is the median time of an answer
+// in milliseconds.
 func (b *Bench) alone(svc *stage.Service, requests *load.HTTP) *contender {
 	return &contender{cpu: svc.CPU, run: func(ctx context.Context) (float64, int64) {
 		rate := must.Get(requests.Run(ctx, svc.URL, 1, b.Round))
@@ -241,7 +249,8 @@ func (b *Bench) alone(svc *stage.Service, requests *load.HTTP) *contender {
 	}}
 }
 
-// added returns the figures of a contender less those of another in the same rounds.
+// added returns a contender with the values of by, less the values of beyond in the same rounds. The processor time is
+// that of by.
 func added(by, beyond *contender) *contender {
 	c := &contender{Figures: report.Figures{CPU: by.CPU}}
 	for i, v := range by.Values {
@@ -250,7 +259,8 @@ func added(by, beyond *contender) *contender {
 	return c
 }
 
-// memory measures the peak memory of a fresh process of each version.
+// memory measures the peak memory of a fresh process of each version, in three rounds. do sends the requests to the
+// process. The peak must be at most 64 MiB.
 func (b *Bench) memory(ctx context.Context, name string, d stage.Definition, do func(*version, *stage.Service)) []report.Result {
 	all := b.each(func(v *version) *contender {
 		return figure(func(ctx context.Context) float64 {

@@ -16,31 +16,33 @@ import (
 )
 
 const (
-	// projects is how many projects the entries are spread over.
+	// projects is the number of projects among which fill distributes the entries, one after the other.
 	projects = 50
-	// perProject is how many entries each of them has: 100,000 in all.
+	// perProject is how many entries each of the projects has: 100,000 entries in all.
 	perProject = 2000
-	// firstProject is the id before the first project. pgbench can compute numbers only.
+	// firstProject plus n is the id of the n-th project, from 1. The id is a number because pgbench computes the ids,
+	// and can compute numbers only.
 	firstProject = 7_100_000_000
-	// bigProject has bigEntries entries and no events.
+	// bigProject is the id of a project with bigEntries entries and no events, for exports and deep pages.
 	bigProject = "7200000000"
 	bigEntries = 100_000
-	// hugeProject has hugeEntries entries and no events; it is in the grown database.
+	// hugeProject is the id of a project with hugeEntries entries and no events, in the database with Grow times the
+	// entries.
 	hugeProject = "7300000000"
 	hugeEntries = 1_000_000
 )
 
 func projectID(n int) string { return strconv.Itoa(firstProject + n) }
 
-// shape describes the entries to make.
+// shape is how many projects, entries and events a database for a benchmark has.
 type shape struct {
-	projects, each int    // so many projects have so many entries each
-	events         int    // and each of these so many events
-	big            string // a project that has bigEntries besides, without events; empty: there is none
+	projects, each int    // number of projects, and of entries in each
+	events         int    // number of events of each entry
+	big            string // another project, with bigEntries entries and no events; empty: there is none
 	bigEntries     int
 }
 
-// entries is the service entries with data.
+// entries is a running entries service of one version, with its data and the API keys of its projects.
 type entries struct {
 	*stage.Service
 	shape
@@ -50,7 +52,8 @@ type entries struct {
 	keys       map[string]string // by project
 }
 
-// entries returns the service over 100,000 entries in 50 projects with their events, and a big project.
+// entries returns the entries service with 100,000 entries in 50 projects, their events, and bigProject. The first
+// call makes the data.
 func (v *version) entries(ctx context.Context) *entries {
 	return v.small.once(func() *entries {
 		return v.makeEntries(ctx, stage.Definition{Name: "entries"},
@@ -58,7 +61,8 @@ func (v *version) entries(ctx context.Context) *entries {
 	})
 }
 
-// grown returns the service over Grow times the entries, without events, and a project of a million.
+// grown returns the entries service with Grow times as many entries, without events, and a project of a million
+// entries. The first call makes the data.
 func (v *version) grown(ctx context.Context) *entries {
 	return v.large.once(func() *entries {
 		return v.makeEntries(ctx, grownIn, shape{projects: projects, each: perProject * v.Grow, big: hugeProject, bigEntries: hugeEntries})
@@ -92,12 +96,13 @@ func (v *version) makeEntries(ctx context.Context, d stage.Definition, s shape) 
 	return e
 }
 
-// addCounters gives each project with entries its counter of changes, as if a current transaction had numbered them.
+// addCounters is SQL that gives each project its counter of changes. The counter is the current time in microseconds,
+// as if a transaction had numbered the changes now.
 const addCounters = `
 INSERT INTO project_changes (project_id, last_seq)
 SELECT project_id, (extract(epoch FROM now()) * 1000000)::bigint FROM entries GROUP BY project_id`
 
-// fill inserts entries and events into the tables.
+// fill inserts the entries and events that s describes, and prepares the tables for reads by VACUUM and a checkpoint.
 func fill(ctx context.Context, db stage.Database, s shape) {
 	many := s.projects * s.each
 	db.WithoutIndexes(ctx, "entries", func() {
@@ -110,7 +115,8 @@ func fill(ctx context.Context, db stage.Database, s shape) {
 	})
 	db.WithoutIndexes(ctx, "events", func() {
 		db.Load(ctx, "events", sample.EventColumns(), many*s.events, func(i int) []any {
-			// In the order in which they happen: page after page, of many visitors at a time.
+			// Events are stored in the order in which they happen: the first page of all visits, then the second page
+			// of all visits.
 			visit := i % many
 			return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
 		})
@@ -119,10 +125,11 @@ func fill(ctx context.Context, db stage.Database, s shape) {
 	db.Checkpoint(ctx)
 }
 
-// variety is how many different requests a load has.
+// variety is how many different requests a load sends in turn.
 const variety = 5000
 
-// requests prepares a load of the path that template makes from the ids of a project, an entry and its contact.
+// requests returns a load of GET requests. template is a format of the path, with the ids of a random project, of one
+// of its entries and of the entry's contact.
 func (e *entries) requests(name, template string) *load.HTTP {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := make([]load.Request, variety)
@@ -136,7 +143,8 @@ func (e *entries) requests(name, template string) *load.HTTP {
 	return must.Get(load.NewHTTP(e.of.Folder, name, list))
 }
 
-// driven returns a load of such requests on a server.
+// driven returns a contender that sends the requests of template to svc over several connections. name is the name of
+// the load's files.
 func (e *entries) driven(ctx context.Context, svc *stage.Service, name, template string) *contender {
 	return e.of.driven(ctx, svc, e.requests(name, template))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// answer is the result of a GET.
+// answer is the measured result of a GET of a list: the number of rows, the next cursor, and times.
 type answer struct {
 	rows   int // lines of the body
 	cursor string
@@ -21,10 +21,11 @@ type answer struct {
 	whole  time.Duration
 }
 
-// ndjson is the media type of one record a line.
+// ndjson is the media type of newline-delimited JSON: one record a line.
 const ndjson = "application/x-ndjson"
 
-// get reads a list to its end, in pieces of 64 KiB, and discards it. accept is a media type, or empty.
+// get requests a list, reads the body to its end in pieces of 64 KiB, and discards the body. accept is the media type
+// of the header Accept; if it is empty, get sends no such header.
 func get(ctx context.Context, url, key, accept string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -62,7 +63,8 @@ func get(ctx context.Context, url, key, accept string) (answer, error) {
 	}
 }
 
-// exported reads a whole project, which has the given number of entries.
+// exported reads a whole project from svc and returns the measured answer. exported panics by package must if the
+// answer has another number of entries than rows.
 func (e *entries) exported(ctx context.Context, svc *stage.Service, project string, rows int) answer {
 	a := must.Get(get(ctx, svc.URL+"/projects/"+project+"/entries?limit=1000000", e.keys[project], ""))
 	if a.rows != rows {
@@ -71,7 +73,8 @@ func (e *entries) exported(ctx context.Context, svc *stage.Service, project stri
 	return a
 }
 
-// exports are exports of the big project.
+// exports returns contenders that export a project of 100,000 entries, one for each version. figure makes the measured
+// value from the answer.
 func (b *Bench) exports(ctx context.Context, figure func(answer) float64) subjects {
 	return b.each(func(v *version) *contender {
 		e := v.entries(ctx)
@@ -82,7 +85,7 @@ func (b *Bench) exports(ctx context.Context, figure func(answer) float64) subjec
 	})
 }
 
-// export compares an export of a project with Postgres' own.
+// export measures the rows a second of an export of 100,000 entries, against Postgres' COPY of the same rows.
 func (b *Bench) export(ctx context.Context) []report.Result {
 	exports := b.exports(ctx, func(a answer) float64 { return float64(a.rows) / a.whole.Seconds() })
 	copied := b.tree().entries(ctx).copied(bigEntries, `SELECT row_to_json(e) FROM (
@@ -92,7 +95,8 @@ func (b *Bench) export(ctx context.Context) []report.Result {
 	return []report.Result{exports.result("export", report.RowsRate, report.AtLeast(0.7), "COPY (row_to_json)", copied)}
 }
 
-// copied returns a load of COPY with queries that have that many rows together.
+// copied returns a contender that runs the queries by Postgres' COPY. The figure is rows a second. rows is the number
+// of rows that the queries return together.
 func (e *entries) copied(rows int64, queries ...string) *contender {
 	return figure(func(ctx context.Context) float64 {
 		begin, copied := time.Now(), int64(0)
@@ -106,7 +110,8 @@ func (e *entries) copied(rows int64, queries ...string) *contender {
 	})
 }
 
-// firstByte measures the time to the first byte of an export after VACUUM.
+// firstByte measures the milliseconds until the first byte of an export of 100,000 entries. VACUUM runs before the
+// rounds.
 func (b *Bench) firstByte(ctx context.Context) []report.Result {
 	exports := b.exports(ctx, func(a answer) float64 { return milliseconds(a.first) })
 	for _, v := range b.versions {
@@ -116,7 +121,7 @@ func (b *Bench) firstByte(ctx context.Context) []report.Result {
 	return []report.Result{exports.result("export_first_byte", report.Milliseconds, report.AtMost(20), "", nil)}
 }
 
-// exportMemory measures the memory of a fresh process for an export of a million rows.
+// exportMemory measures the peak memory of a fresh process that exports a million rows.
 func (b *Bench) exportMemory(ctx context.Context) []report.Result {
 	for _, v := range b.versions {
 		v.grown(ctx)

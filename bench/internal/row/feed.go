@@ -20,30 +20,34 @@ import (
 )
 
 const (
-	// feedEntries is the number of entries of the followed project, and feedEvents the number of events of each.
+	// feedEntries is the number of entries of the project whose feed is measured, and feedEvents the number of events
+	// of each entry.
 	feedEntries = 100_000
 	feedEvents  = 8
-	// deepEvents is the position of a page of the feed in the middle of the events.
+	// deepEvents is how many events of the feed come before the page that feed_deep measures: half of all events.
 	deepEvents = feedEntries * feedEvents / 2
-	// followers is how many clients wait at once for changes.
+	// followers is how many clients wait for changes at once.
 	followers = 1000
-	// firstFollowed is the id before the first project whose changes are timed.
+	// firstFollowed plus n is the id of the n-th project, from 1, whose changes feed_latency measures.
 	firstFollowed = 7_900_000_000
 )
 
 var followedIn = stage.Definition{Name: "entries", Database: "entries_feed"}
 
-// followed returns the service over one project of 100,000 entries with 800,000 events.
+// followed returns the entries service with one project of 100,000 entries and 800,000 events. The first call makes
+// the data.
 func (v *version) followed(ctx context.Context) *entries {
 	return v.feeding.once(func() *entries {
 		return v.makeEntries(ctx, followedIn, shape{projects: 1, each: feedEntries, events: feedEvents})
 	})
 }
 
-// feedRows is how many changes the followed project has.
+// feedRows is how many changes the feed of the project with feedEntries entries has: one for each entry and each
+// event.
 const feedRows = feedEntries * (1 + feedEvents)
 
-// follow reads the followed project's feed from beginning to end.
+// follow reads the change feed of the first project from svc, from beginning to end. follow panics by package must if
+// the feed has another number of changes than feedRows.
 func (e *entries) follow(ctx context.Context, svc *stage.Service) answer {
 	a := must.Get(get(ctx, changesOf(svc, projectID(1))+"?limit=1000000", e.keys[projectID(1)], ndjson))
 	if a.rows != feedRows {
@@ -52,7 +56,7 @@ func (e *entries) follow(ctx context.Context, svc *stage.Service) answer {
 	return a
 }
 
-// reading returns a load that reads the feed.
+// reading returns a contender that reads a project's change feed of 900,000 changes. The figure is changes a second.
 func (v *version) reading(ctx context.Context) *contender {
 	e := v.followed(ctx)
 	return &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
@@ -61,7 +65,8 @@ func (v *version) reading(ctx context.Context) *contender {
 	}}
 }
 
-// feed compares the change feed of a project, from beginning to end, with COPY of the same rows.
+// feed measures the changes a second of a project's change feed, read from beginning to end. The reference is
+// Postgres' COPY of the same rows.
 func (b *Bench) feed(ctx context.Context) []report.Result {
 	readers := b.each(func(v *version) *contender { return v.reading(ctx) })
 	where := ` WHERE project_id = '` + projectID(1) + `' ORDER BY seq`
@@ -75,7 +80,7 @@ func (b *Bench) feed(ctx context.Context) []report.Result {
 	return []report.Result{readers.result("feed", report.RowsRate, report.AtLeast(0.7), "COPY (row_to_json)", copied)}
 }
 
-// feedMemory measures the memory of a fresh process for the whole feed.
+// feedMemory measures the peak memory of a fresh process that sends the whole feed.
 func (b *Bench) feedMemory(ctx context.Context) []report.Result {
 	for _, v := range b.versions {
 		v.followed(ctx)
@@ -87,12 +92,12 @@ func changesOf(svc *stage.Service, project string) string {
 	return svc.URL + "/projects/" + project + "/entries-changes"
 }
 
-// feedDeep compares a page of events in the middle of the feed with the first page.
+// feedDeep measures the time of a page of events in the middle of the feed, against the first page.
 func (b *Bench) feedDeep(ctx context.Context) []report.Result {
 	return b.deep(ctx, "feed_deep", (*version).followed, projectID(1), "/entries-changes?types=event&limit=%d", 100, deepEvents, report.AtMost(1.1))
 }
 
-// follower waits for changes of a project.
+// follower is a client that waits for changes of one project by long polling.
 type follower struct {
 	of      *stage.Service
 	project string
@@ -101,7 +106,9 @@ type follower struct {
 	client  *http.Client
 }
 
-// wait requests the changes after the cursor, waits up to a minute, and reports whether there was one.
+// wait requests the changes after the cursor, and reports whether the answer has any. The service answers after at most
+// a minute. wait treats status 503 as no changes, and sleeps a second. Otherwise wait moves the cursor to the end of
+// the answer.
 func (f *follower) wait(ctx context.Context) (changed bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, changesOf(f.of, f.project)+"?wait=60&cursor="+f.cursor, nil)
 	if err != nil {
@@ -119,7 +126,7 @@ func (f *follower) wait(ctx context.Context) (changed bool, err error) {
 	defer resp.Body.Close()
 	n, err := io.Copy(io.Discard, resp.Body)
 	switch {
-	case resp.StatusCode == http.StatusServiceUnavailable: // a thousand clients come at once on a busy machine
+	case resp.StatusCode == http.StatusServiceUnavailable: // a busy machine rejects some of a thousand clients that begin at once
 		time.Sleep(time.Second)
 		return false, err
 	case err == nil && resp.StatusCode != http.StatusOK:
@@ -129,8 +136,9 @@ func (f *follower) wait(ctx context.Context) (changed bool, err error) {
 	return n > 0, err
 }
 
-// following starts all followers and returns when all of them wait. They follow until the row ends. seen is called for
-// each answer with changes.
+// following starts the followers and waits until svc counts all of them as waiting, at most three minutes. The
+// followers wait again after each answer, until the row ends. Each answer with changes calls seen with the follower's
+// index.
 func (b *Bench) following(ctx context.Context, svc *stage.Service, all []*follower, seen func(i int)) {
 	transport := &http.Transport{MaxIdleConnsPerHost: len(all), DisableCompression: true}
 	client := &http.Client{Transport: transport}
@@ -171,7 +179,8 @@ func (b *Bench) following(ctx context.Context, svc *stage.Service, all []*follow
 	}
 }
 
-// gauge returns a metric of a service, summed over its labels.
+// gauge returns the value of the metric name of svc, summed over its labels. gauge panics by package must if svc has no
+// such metric.
 func gauge(ctx context.Context, svc *stage.Service, name string) (sum float64) {
 	resp, err := http.DefaultClient.Do(must.Get(http.NewRequestWithContext(ctx, http.MethodGet, svc.InternalURL+"/metrics", nil)))
 	must.Do(err)
@@ -187,8 +196,8 @@ func gauge(ctx context.Context, svc *stage.Service, name string) (sum float64) {
 	return sum
 }
 
-// feedIdle measures the processor time for a thousand clients that wait on 50 projects without changes, and the database
-// connections in use.
+// feedIdle measures the processor time of the service while a thousand clients wait on 50 projects without changes.
+// feedIdle also measures how many database connections are in use meanwhile.
 func (b *Bench) feedIdle(ctx context.Context) []report.Result {
 	var unexpected atomic.Int64
 	idle := b.each(func(v *version) *contender {
@@ -227,7 +236,8 @@ func (b *Bench) feedIdle(ctx context.Context) []report.Result {
 	}
 }
 
-// feedLatency measures the p99 of the time from ingest's answer until a waiting client has the change.
+// feedLatency measures the 99th percentile of the time from the answer of ingest until a waiting client receives the
+// change.
 func (b *Bench) feedLatency(ctx context.Context) []report.Result {
 	all := b.each(func(v *version) *contender { return v.latency(ctx) })
 	rounds(ctx, b.Rounds, all...)

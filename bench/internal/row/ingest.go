@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// firstIngested is the id before the first round's project.
+	// firstIngested plus n is the id of the project that round n of ingest fills.
 	firstIngested = 7_500_000_000
 	ingestEntries = 100_000
-	// firstShared is the id before the first project that several senders fill, and senders the number of them.
+	// firstShared plus n is the id of the project that several senders fill in round n. senders is the number of
+	// senders.
 	firstShared = 7_800_000_000
 	senders     = 8
 )
 
-// batch returns the entries of a project.
+// batch returns 100,000 generated entries of a project, which one round of ingest sends.
 func batch(project string) []sample.Entry {
 	all := make([]sample.Entry, ingestEntries)
 	for i := range all {
@@ -36,8 +37,8 @@ func batch(project string) []sample.Entry {
 	return all
 }
 
-// ingest measures the ingest of new entries, and of entries that are stored. It compares it with COPY of the same rows
-// into a table with the same columns and indexes.
+// ingest measures the rows a second of ingest, of new entries and of entries that are already stored. The reference is
+// Postgres' COPY of the same rows into a table with the same columns and indexes.
 func (b *Bench) ingest(ctx context.Context) []report.Result {
 	var repeated subjects
 	fresh := b.each(func(v *version) *contender {
@@ -70,7 +71,7 @@ func (b *Bench) ingest(ctx context.Context) []report.Result {
 	}
 }
 
-// ingestEight compares eight senders to one project at once with one sender of the same entries.
+// ingestEight measures eight senders that fill one project at once, against one sender of the same entries.
 func (b *Bench) ingestEight(ctx context.Context) []report.Result {
 	by := func(e *entries, first, senders int) *contender {
 		round := 0
@@ -88,17 +89,19 @@ func (b *Bench) ingestEight(ctx context.Context) []report.Result {
 	return []report.Result{eight.result("ingest_eight", report.RowsRate, report.AtLeast(0.7), "one sender", one)}
 }
 
-// posted returns a load of bodies that are sent at once. The service answers each of them with want.
+// posted returns a contender that sends all of bodies at once and expects the answer want to each. The figure is rows
+// a second. At the beginning of each round, posted calls bodies, which is not measured.
 func (e *entries) posted(senders int, want summary, bodies func() [][]byte) *contender {
 	return &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
 		all := bodies()
-		e.Database.Checkpoint(ctx) // otherwise the next one would write this round's pages during another's turn
+		e.Database.Checkpoint(ctx) // otherwise a later checkpoint would write this round's pages while another contender runs
 		took := must.Get(e.post(ctx, senders, want, all...))
 		return ingestEntries / took.Seconds(), ingestEntries
 	}}
 }
 
-// post sends bodies at once.
+// post sends each of bodies in its own request, all at once, and returns the time until the last answer. An answer
+// other than want is an error.
 func (e *entries) post(ctx context.Context, senders int, want summary, bodies ...[]byte) (time.Duration, error) {
 	errs := make([]error, senders)
 	var sending sync.WaitGroup
@@ -116,7 +119,8 @@ func (e *entries) post(ctx context.Context, senders int, want summary, bodies ..
 	return time.Since(begin), errors.Join(errs...)
 }
 
-// summary is the part of ingest's answer that the benchmark reads.
+// summary is the part of ingest's answer that the benchmark reads: how many entries were stored, existed already, or
+// were rejected.
 type summary struct {
 	Stored, Existing, Rejected int
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// proxied returns a target over TLS, with the bare ReverseProxy before it. They end with the row.
+// proxied starts a target server with TLS, and a bare httputil.ReverseProxy in front of the target. Both stop when the
+// row ends.
 func (b *Bench) proxied(ctx context.Context) (target *stage.Target, bare *stage.Service) {
 	target = b.tree().StartTarget(ctx)
 	b.atEnd(target.Stop)
@@ -25,13 +26,13 @@ func (b *Bench) proxied(ctx context.Context) (target *stage.Target, bare *stage.
 	return target, bare
 }
 
-// through returns the path of the proxy for a path of the target.
+// through returns the path and query with which the proxy requests path of target.
 func through(target *stage.Target, path string) string {
 	return "/proxy?url=" + url.QueryEscape(target.URL+path)
 }
 
-// headers returns the headers of a page's request as lines. If used is set they have the credential; otherwise they
-// select the endpoint without one.
+// headers returns the headers of a page's request to the proxy, as lines. If used is set, the request uses the
+// credential. Otherwise the headers select the environment whose endpoint needs no credential.
 func headers(used bool) []string {
 	lines := []string{"X-Project-ID: " + stage.ProxyProject, "Origin: " + stage.ProxyOrigin}
 	if used {
@@ -40,8 +41,8 @@ func headers(used bool) []string {
 	return append(lines, "X-Environment: "+stage.ProxyPlainEnvironment)
 }
 
-// proxyRate compares small requests with one credential in a header with a bare ReverseProxy. It also measures the
-// time that the proxy adds to one request at a time.
+// proxyRate measures the rate of small requests through the proxy, with a credential in a header, against a bare
+// ReverseProxy. proxyRate also measures the time that the proxy adds to one request at a time.
 func (b *Bench) proxyRate(ctx context.Context) []report.Result {
 	target, bare := b.proxied(ctx)
 	var ones subjects
@@ -67,10 +68,10 @@ func (b *Bench) proxyRate(ctx context.Context) []report.Result {
 	}
 }
 
-// bulkBytes is the size of a large body.
+// bulkBytes is the size of the body that proxy_bulk downloads: 1 GiB.
 const bulkBytes = 1 << 30
 
-// proxyBulk measures a large body down, by an endpoint without credentials. It compares it with a bare ReverseProxy.
+// proxyBulk measures the download of a large body through the proxy, without credentials, against a bare ReverseProxy.
 func (b *Bench) proxyBulk(ctx context.Context) []report.Result {
 	target, bare := b.proxied(ctx)
 	path := "/bulk?bytes=" + strconv.Itoa(bulkBytes)
@@ -84,7 +85,8 @@ func (b *Bench) proxyBulk(ctx context.Context) []report.Result {
 	return []report.Result{downs.result("proxy_bulk", report.BytesRate, report.AtLeast(0.95), "bare ReverseProxy", bareDown)}
 }
 
-// fetch returns a load of one body of bulkBytes. Its processor time is that of 1 MiB.
+// fetch returns a contender that downloads one body of bulkBytes from svc. The figure is megabytes a second, and the
+// processor time is that of 1 MiB.
 func fetch(svc *stage.Service, path string, header []string) *contender {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 64 << 10}}
 	return &contender{cpu: svc.CPU, run: func(ctx context.Context) (float64, int64) {

@@ -15,16 +15,17 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/statement"
 )
 
-// A read is a small request that a page of an application makes.
+// read is a small request that a page of an application makes, with the names of its references.
 type read struct {
 	name      string
-	path      string   // of project, entry and contact
-	statement string   // that the service runs for it
-	variables []string // that stand for the statement's parameters
-	bare      string   // the bare handler's name for it; empty: it has none
+	path      string   // a format of the ids of a project, an entry and a contact
+	statement string   // name of the SQL statement that the service runs for the request
+	variables []string // pgbench's variables for the statement's parameters
+	bare      string   // the name of the request at the bare handler; empty: the bare handler does not serve the request
 }
 
-// The verb at the end of a path without an entry lets it ignore the parameters %[2]s and %[3]s.
+// listPath and entryPath are formats of paths, for the ids of a project, an entry and a contact. The verb %.0[3]s
+// prints nothing. The verb only lets a path without a contact ignore the contact's id.
 const (
 	listPath  = "/projects/%[1]s/entries%.0[3]s"
 	entryPath = "/projects/%[1]s/entries/%[2]s%.0[3]s"
@@ -43,7 +44,8 @@ func reads() []read {
 	}
 }
 
-// read compares a read with pgbench and the bare handler.
+// read measures the rate of the request r to the service. The references are pgbench with the same SQL statement, and
+// the bare handler of bench/reference if it serves r.
 func (b *Bench) read(ctx context.Context, r read) []report.Result {
 	served := b.each(func(v *version) *contender {
 		e := v.entries(ctx)
@@ -63,7 +65,8 @@ func (b *Bench) read(ctx context.Context, r read) []report.Result {
 	}
 }
 
-// pgbench returns the statement of a read as a load on the database.
+// pgbench returns a contender that runs the SQL statement of r on the database by pgbench. The figure is statements a
+// second.
 func (e *entries) pgbench(r read) *contender {
 	sql := must.Get(statement.ForPgbench(must.Get(e.statements.Get(r.statement)), r.variables...))
 	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n\\set contact %s\n%s;\n",
@@ -76,13 +79,13 @@ func (e *entries) pgbench(r read) *contender {
 	})
 }
 
-// deepPage compares the page at nine tenths of a list with its first page.
+// deepPage measures the time of the page at nine tenths of a list, against the list's first page.
 func (b *Bench) deepPage(ctx context.Context) []report.Result {
 	return b.deep(ctx, "deep_page", (*version).entries, bigProject, "/entries?limit=%d", 10, bigEntries*9/10, report.AtMost(1.2))
 }
 
-// deep compares a page of a list after the given number of records with its first page, one request at a time. list
-// is the path within the project, with a verb for the limit.
+// deep measures the time of the page of a list after the given number of records, against the list's first page. One
+// request is in flight at a time. list is the path within the project, with a verb for the limit.
 func (b *Bench) deep(ctx context.Context, name string, data func(*version, context.Context) *entries, project, list string, limit, after int, floor report.Floor) []report.Result {
 	list = "/projects/" + project + list
 	page := func(e *entries, name, path string) *contender {
@@ -101,7 +104,8 @@ func (b *Bench) deep(ctx context.Context, name string, data func(*version, conte
 	return []report.Result{deep.result(name, report.Milliseconds, floor, "page 1", first)}
 }
 
-// grow compares list_10 over many times the rows with list_10.
+// grow measures the average time of list_10 in the database with Grow times the rows. The reference is list_10 in the
+// small database.
 func (b *Bench) grow(ctx context.Context) []report.Result {
 	list := func(e *entries) *contender {
 		requests := e.requests("list_grown", listPath)
@@ -118,7 +122,7 @@ func (b *Bench) grow(ctx context.Context) []report.Result {
 	return []report.Result{large.result(name, report.Milliseconds, report.AtMost(1.2), "list_10's rows", small)}
 }
 
-// edge compares the requests of get_one through the edge with direct access.
+// edge measures the rate and the time of get_one through the edge, against requests that go to the service directly.
 func (b *Bench) edge(ctx context.Context) []report.Result {
 	var alone subjects
 	through := b.each(func(v *version) *contender {
@@ -140,11 +144,11 @@ func (b *Bench) edge(ctx context.Context) []report.Result {
 	}
 }
 
-// postGraphileVersion is the installed package with its exact version.
+// postGraphileVersion is the npm package of PostGraphile that the benchmark installs, with its exact version.
 const postGraphileVersion = "postgraphile@4.14.1"
 
-// postGraphile compares list_10 by PostGraphile, which makes a GraphQL API of any schema, with the service.
-// PostGraphile checks no key and limits no rate.
+// postGraphile measures the rate of list_10 by PostGraphile, which makes a GraphQL API of any schema, against the
+// service. PostGraphile checks no key and limits no rate.
 func (b *Bench) postGraphile(ctx context.Context) []report.Result {
 	e := b.tree().entries(ctx)
 	server := e.of.StartPostGraphile(ctx, e.Database, postGraphileVersion)

@@ -14,7 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// copier copies the followed project by lectern sync.
+// copier runs the command "lectern sync" to copy the project with the longest change feed. copier collects the
+// processor time and the peak memory of the command.
 type copier struct {
 	*entries
 	program   string
@@ -27,7 +28,7 @@ func (v *version) copier(ctx context.Context) *copier {
 	return &copier{entries: v.followed(ctx), program: v.Build(ctx, "cli/cmd/lectern"), warehouse: v.Stage.Database(ctx, "warehouse")}
 }
 
-// run runs the command and returns the changes a second.
+// run runs lectern sync with the destination to, and returns the changes a second.
 func (c *copier) run(ctx context.Context, to string, args ...string) float64 {
 	cmd := exec.CommandContext(ctx, c.program, append([]string{"sync", "--quiet"}, args...)...)
 	cmd.Env = append(os.Environ(), "LECTERN_URL="+c.URL, "LECTERN_PROJECT_ID="+projectID(1), "LECTERN_API_KEY="+c.keys[projectID(1)], "LECTERN_SYNC_TO="+to)
@@ -61,7 +62,8 @@ func (c *copier) toParquet(ctx context.Context) float64 {
 	return rate
 }
 
-// load returns a load of copies. Its processor time is that of the command and of the service.
+// load returns a contender that makes a copy by run in each round. The processor time is that of the command and of
+// the service together.
 func (c *copier) load(run func(context.Context) float64) *contender {
 	return &contender{
 		run: func(ctx context.Context) (float64, int64) { return run(ctx), feedRows },
@@ -73,7 +75,7 @@ func (c *copier) load(run func(context.Context) float64) *contender {
 }
 
 // sync measures copies of a project by lectern sync, into Postgres and into Parquet files, and the memory of the
-// command. It compares them with reading the feed from beginning to end.
+// command. The reference is a client that reads the feed from beginning to end.
 func (b *Bench) sync(ctx context.Context) []report.Result {
 	var copiers []*copier
 	var parquet, memory subjects

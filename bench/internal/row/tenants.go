@@ -16,20 +16,22 @@ import (
 )
 
 const (
-	// largeLimit is the limit of each of the largeExports lists that a large project reads at once, over and over.
+	// largeLimit is the number of entries in each list that the large project requests. largeExports is the number of
+	// such lists in flight at once.
 	largeLimit   = 100_000
 	largeExports = 8
-	// tenantRate is how many lists of ten all small projects together request a second, evenly: about a tenth of what
-	// the service can answer.
+	// tenantRate is how many lists of ten entries all small projects together request a second, evenly. The rate is
+	// about a tenth of the rate that the service can answer.
 	tenantRate = 400
-	// tenantRound is the length of a round: p99 is then made of the 20 slowest requests.
+	// tenantRound is the length of a round. At tenantRate, the slowest 1 % of a round's requests are 20 requests.
 	tenantRound = 5 * time.Second
-	// tenantWarmUp is how long the exports run before a round begins.
+	// tenantWarmUp is how long the exports of the large project run before a round measures the small projects.
 	tenantWarmUp = 5 * time.Second
 )
 
-// tenants measures how small projects are affected by one project of a million entries that exports its data several
-// times at once. It compares the p99 of their lists, from when they were due, with that without exports.
+// tenants measures how one project of a million entries slows small projects, while the large project exports its data
+// several times at once. The figure is the 99th percentile of the small projects' times, and the reference that
+// without exports.
 func (b *Bench) tenants(ctx context.Context) []report.Result {
 	beside := b.each(func(v *version) *contender {
 		e := v.grown(ctx)
@@ -55,8 +57,8 @@ func (b *Bench) tenants(ctx context.Context) []report.Result {
 	return []report.Result{beside.result("tenants", report.Milliseconds, report.AtMost(3), "p99, nobody exports", quiet)}
 }
 
-// paced requests lists of the small projects in turn, tenantRate times a second. It returns the time of each answer in
-// milliseconds, ascending. The time counts from when the request was due, so that a slow answer does not hide the
+// paced requests lists of the small projects in turn, tenantRate times a second. paced returns the time of each answer
+// in milliseconds, ascending. A time counts from when its request was due, so that a slow answer does not hide the
 // wait of later requests.
 func (e *entries) paced(ctx context.Context, during time.Duration) ([]float64, error) {
 	n := int(during.Seconds() * tenantRate)
@@ -98,7 +100,7 @@ func (e *entries) ask(ctx context.Context, client *http.Client, project string) 
 	return err
 }
 
-// quantile returns a quantile of ascending values.
+// quantile returns the q-th quantile of ascending values, such as the median for q = 0.5. ascending must not be empty.
 func quantile(ascending []float64, q float64) float64 {
 	return ascending[min(int(q*float64(len(ascending))), len(ascending)-1)]
 }

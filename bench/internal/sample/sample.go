@@ -1,5 +1,5 @@
-// Package sample makes the data of the benchmarks. It is the same in every run, and shaped like the data of a real
-// project. Its names can be computed by pgbench, whose scripts know only numbers.
+// Package sample makes the data of the benchmarks. The data is the same in every run, and shaped like the data of a
+// real project. pgbench can compute the ids, because each id is a number.
 package sample
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// EntryColumns names the columns of [Entry.Row], of the table entries.
+// EntryColumns returns the columns of the table entries to which the values of [Entry.Row] belong, in the same order.
 func EntryColumns() []string {
 	return []string{
 		"project_id", "entry_id", "group_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data", "seq",
@@ -23,32 +23,33 @@ const (
 	entryStep  = 48_611
 )
 
-// begin is the creation time of the first entry, in Unix seconds: 2024-01-01.
+// begin is the time of a project's first update, in Unix seconds and without fractions: 2024-01-01.
 const begin = 1_704_067_200
 
-// PgbenchEntryID is the id of entry number n, which is a variable's name, as pgbench computes it.
+// PgbenchEntryID returns a pgbench expression for the id of the entry whose number is in the pgbench variable n.
 func PgbenchEntryID(n string) string {
 	return strconv.Itoa(firstEntry) + " + :" + n + " * " + strconv.Itoa(entryStep)
 }
 
-// EntryID is the id of a project's n-th entry, from 1.
+// EntryID returns the id of a project's n-th entry, from 1.
 func EntryID(n int) string { return strconv.Itoa(firstEntry + n*entryStep) }
 
-// The id of contact n, from 0, is firstContact + n. The entries of a project's contacts come in turn.
+// The id of contact n, from 0, is firstContact + n. Consecutive entries of a project belong to consecutive contacts.
 const (
 	firstContact = 8_000_000
 	contacts     = 200
 )
 
-// PgbenchContactID is the id of the contact of entry number n, which is a variable's name, as pgbench computes it.
+// PgbenchContactID returns a pgbench expression for the id of an entry's contact. The number of the entry is in the
+// pgbench variable n.
 func PgbenchContactID(n string) string {
 	return strconv.Itoa(firstContact) + " + :" + n + " % " + strconv.Itoa(contacts)
 }
 
-// ContactID is the id of the contact of a project's n-th entry.
+// ContactID returns the id of the contact of a project's n-th entry.
 func ContactID(n int) string { return strconv.Itoa(firstContact + n%contacts) }
 
-// Entry is one entry of a project.
+// Entry is one generated entry of a project, from which the benchmarks make rows, events and ingest's JSON.
 type Entry struct {
 	Project          string
 	ID               string
@@ -61,8 +62,8 @@ type Entry struct {
 	n, many int64 // the entry is the n-th of its project's many
 }
 
-// EntryOf makes the n-th of the project's entries, from 1. The order of updates is not that of the ids, so neighbours
-// in a list are not neighbours in the table.
+// EntryOf makes the n-th entry, from 1, of a project. many is the number of the project's entries. The order of
+// updates is not that of the ids, so neighbours in a list are not neighbours in the table.
 func EntryOf(project string, n, many int) Entry {
 	at := time.Unix(begin+7*int64(shuffled(n, many)), 0).UTC()
 	return Entry{
@@ -90,15 +91,17 @@ func data(n int) string {
 		`"},"score":` + number(n%100) + `,"consent":true,"referrer":null}`
 }
 
-// Row returns the entry as values of [EntryColumns]. Its number in the change feed is its place in the project.
+// Row returns the entry as values of [EntryColumns]. The entry's number in the change feed is its number in the
+// project.
 func (e Entry) Row() []any {
 	return []any{e.Project, e.ID, e.Group, e.Embeddable, e.Contact, e.Created, e.Updated, e.Data, e.n}
 }
 
-// EventsOf is how many events each entry has; all but the last are page views.
+// EventsOf is how many events an entry has in most benchmarks. The event with the index EventsOf-1 is a custom event,
+// and each other event is a page view.
 const EventsOf = 5
 
-// EventColumns names the columns of [Entry.Event], of the table events.
+// EventColumns returns the columns of the table events to which the values of [Entry.Event] belong, in the same order.
 func EventColumns() []string {
 	return []string{
 		"project_id", "event_key", "entry_id", "contact_id", "group_id", "embeddable_id", "embeddable_version_number",
@@ -124,7 +127,7 @@ func (e Entry) Event(i int) []any {
 	return row
 }
 
-// NDJSON returns the entries in ingest's format, one a line.
+// NDJSON returns the entries in the format of ingest's request body: one JSON object a line.
 func NDJSON(entries []Entry) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

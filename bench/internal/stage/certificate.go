@@ -14,7 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/must"
 )
 
-// makeCertificate writes a certificate for localhost, its key, and the authority that signed it, as PEM.
+// makeCertificate writes three PEM files at the given paths: a certificate for localhost, its private key, and the
+// certificate of the authority that signed it. The certificates are valid for a day.
 func makeCertificate(certificate, key, authority string) {
 	now := time.Now()
 	template := func(name string) *x509.Certificate {

@@ -9,14 +9,14 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/must"
 )
 
-// Database is one database of a stage: its URLs over TCP, by role.
+// Database is one database of a [Stage]: the URLs over TCP for its roles owner, reader and ingest.
 type Database struct {
 	Owner, Reader, Ingest string
 
 	admin string // the superuser's URL
 }
 
-// Database makes a database and its three roles if they do not exist.
+// Database makes the database name and its three roles, unless they exist, and returns their URLs.
 func (s *Stage) Database(ctx context.Context, name string) Database {
 	owner, reader, ingest := name+"_owner", name+"_reader", name+"_ingest"
 	for _, role := range []string{owner, reader, ingest} {
@@ -29,10 +29,11 @@ func (s *Stage) Database(ctx context.Context, name string) Database {
 	}
 }
 
-// Checkpoint lets the server write now, so that it does not write during a round.
+// Checkpoint lets the Postgres server write its changed pages now, so that the server does not write them during a
+// round.
 func (d Database) Checkpoint(ctx context.Context) { Database{Owner: d.admin}.Run(ctx, "CHECKPOINT") }
 
-// Run runs statements one after the other, as the owner.
+// Run runs the statements one after the other in one connection, as the owner of the database.
 func (d Database) Run(ctx context.Context, statements ...string) {
 	conn := d.connect(ctx)
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -41,7 +42,7 @@ func (d Database) Run(ctx context.Context, statements ...string) {
 	}
 }
 
-// Number runs a query that returns one integer, as the owner.
+// Number runs a query as the owner of the database, and returns the one integer of its result.
 func (d Database) Number(ctx context.Context, query string) (n int64) {
 	conn := d.connect(ctx)
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -49,15 +50,15 @@ func (d Database) Number(ctx context.Context, query string) (n int64) {
 	return n
 }
 
-// Load copies n rows into a table.
+// Load inserts n rows into a table by COPY. row(i) returns the values of row i, from 0, in the order of columns.
 func (d Database) Load(ctx context.Context, table string, columns []string, n int, row func(i int) []any) {
 	conn := d.connect(ctx)
 	defer conn.Close(context.WithoutCancel(ctx))
 	must.Get(conn.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })))
 }
 
-// WithoutIndexes drops the indexes and the primary key of a table, runs fill, and creates them again. This takes a
-// fraction of the time of filling a table with indexes.
+// WithoutIndexes drops the indexes and the primary key of a table, runs fill, and creates the indexes and the key
+// again. Filling a table with indexes would take several times as long.
 func (d Database) WithoutIndexes(ctx context.Context, table string, fill func()) {
 	conn := d.connect(ctx)
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -73,7 +74,8 @@ func (d Database) WithoutIndexes(ctx context.Context, table string, fill func())
 	d.Run(ctx, append([]string{"SET maintenance_work_mem = '512MB'"}, create...)...)
 }
 
-// indexesOf returns the statements that drop and create each index of a table, that of its primary key last.
+// indexesOf is a query for the statements that drop and create each index of the table $1. The primary key's index is
+// last.
 const indexesOf = `
 SELECT CASE WHEN c.oid IS NULL THEN format('DROP INDEX %s', i.indexrelid::regclass)
             ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', i.indrelid::regclass, c.conname) END,
@@ -83,7 +85,7 @@ FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.con
 WHERE i.indrelid = $1::text::regclass
 ORDER BY i.indisprimary, i.indexrelid`
 
-// Dump copies the result of a query out of the database and returns the number of rows.
+// Dump runs a query by COPY, discards the rows that the server sends, and returns the number of rows.
 func (d Database) Dump(ctx context.Context, query string) int64 {
 	conn := d.connect(ctx)
 	defer conn.Close(context.WithoutCancel(ctx))

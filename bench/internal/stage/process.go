@@ -15,15 +15,15 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/must"
 )
 
-// Process is a program that runs for the benchmarks. Its output goes into a file.
+// Process is a running program of a benchmark, such as a service. A file has the program's output.
 type Process struct {
 	cmd    *exec.Cmd
 	output string
 	ended  chan struct{}
 }
 
-// start runs cmd and waits until ready returns true. The program ends with the stage, or with this process, even if it
-// is killed.
+// start runs cmd and waits until ready returns true, at most a minute. The program ends when the stage closes. On
+// Linux, the program also ends when the benchmark is killed.
 func (s *Stage) start(ctx context.Context, cmd *exec.Cmd, name string, ready func() bool) *Process {
 	f := must.Get(os.CreateTemp(s.Folder, name+"-*.log"))
 	defer f.Close()
@@ -40,7 +40,8 @@ func (s *Stage) start(ctx context.Context, cmd *exec.Cmd, name string, ready fun
 	return p
 }
 
-// Stop asks the process to end, and kills it if it does not.
+// Stop sends SIGTERM to the process. If the process does not end within 20 seconds, Stop kills the process and returns
+// an error.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -53,7 +54,7 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("%s did not end and was killed", p.cmd.Path)
 }
 
-// until waits until done returns true.
+// until waits until done returns true, at most a minute. until returns an error if the process ends first.
 func (p *Process) until(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -75,7 +76,7 @@ func (p *Process) until(ctx context.Context, done func() bool) error {
 // tick is the unit of processor time in /proc (USER_HZ, which is 100 on every Linux).
 const tick = 10 * time.Millisecond
 
-// CPU returns the processor time of the process, its own and the kernel's for it.
+// CPU returns the processor time of the process so far, in user mode and in the kernel. CPU works on Linux only.
 func (p *Process) CPU() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
 	if err != nil {
@@ -91,7 +92,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// PeakMemory returns the process's greatest resident memory so far, in bytes.
+// PeakMemory returns the greatest resident memory of the process so far, in bytes. PeakMemory works on Linux only.
 func (p *Process) PeakMemory() (int64, error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
 	if err != nil {

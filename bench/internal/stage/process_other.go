@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// bindLife only keeps an interrupt of this program from the other before it is stopped.
+// bindLife keeps Ctrl-C at the terminal from the program of cmd, so that the benchmark can stop the program. Only
+// Linux can also kill the program when the benchmark is killed.
 func bindLife(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -13,11 +13,12 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/must"
 )
 
-// The endpoints in the manifests of a stage's proxy.
+// The values in the manifests of a stage's proxy. Requests must use the same project, environment, origin and
+// credential.
 const (
 	ProxyProject     = "pr_bench"
 	ProxyEnvironment = "prod"
-	// ProxyPlainEnvironment has an endpoint without credentials, whose answers are not searched.
+	// ProxyPlainEnvironment has an endpoint without credentials, so the proxy does not search its answers for secrets.
 	ProxyPlainEnvironment = "plain"
 	ProxyOrigin           = "https://app.example.com"
 	ProxyCredential       = "cred_bench"
@@ -25,14 +26,16 @@ const (
 	proxyValue = "sk_bench_0123456789abcdefghijkl"
 )
 
-// Target is a third party over TLS.
+// Target is a TLS server that plays the third party to which the credential proxy sends requests.
 type Target struct {
 	*Service
-	// Authority is the file with the certificate of the target's authority.
+	// Authority is the path of the PEM file with the certificate of the authority that signed the target's
+	// certificate.
 	Authority string
 }
 
-// StartTarget runs a third party. Its URL has the host localhost.
+// StartTarget starts a target with a new certificate. The host in the target's URL is localhost, for which the
+// certificate is valid.
 func (s *Stage) StartTarget(ctx context.Context) *Target {
 	certificate, key := filepath.Join(s.Folder, "target.pem"), filepath.Join(s.Folder, "target.key")
 	t := &Target{Authority: filepath.Join(s.Folder, "authority.pem")}
@@ -45,13 +48,14 @@ func (s *Stage) StartTarget(ctx context.Context) *Target {
 	return t
 }
 
-// StartForward runs a bare ReverseProxy before the target.
+// StartForward starts a bare httputil.ReverseProxy in front of the target, as a reference for the credential proxy.
 func (s *Stage) StartForward(ctx context.Context, t *Target) *Service {
 	return s.startPlain(ctx, http.DefaultClient, "http://127.0.0.1:", "/ready", s.reference(ctx, "forward"),
 		"TARGET="+t.URL, "AUTHORITY="+t.Authority, "AUTHORIZATION=Bearer "+proxyValue)
 }
 
-// StartProxy runs the credential proxy with an endpoint that allows the target to pages of ProxyOrigin.
+// StartProxy starts the credential proxy, with endpoints that allow pages of ProxyOrigin to send requests to the
+// target.
 func (s *Stage) StartProxy(ctx context.Context, t *Target) *Service {
 	folder := filepath.Join(s.Folder, "manifests")
 	must.Do(os.MkdirAll(folder, 0o700))
@@ -61,13 +65,13 @@ func (s *Stage) StartProxy(ctx context.Context, t *Target) *Service {
 	}})
 }
 
-// concurrent is how many requests the endpoint allows at a time.
+// concurrent is how many requests each endpoint allows at a time: more than a load has in flight.
 const concurrent = 4096
 
 func (s *Stage) manifests(t *Target) string {
 	text := manifests
 	crd := must.Get(os.ReadFile(filepath.Join(s.Root, "k8s/config/crd/lectern.dev_proxyendpoints.yaml")))
-	if strings.Contains(string(crd), " projectId:") { // an older version calls the field project
+	if strings.Contains(string(crd), " projectId:") { // in an older version, the name of the field is project
 		text = strings.ReplaceAll(text, "  project: ", "  projectId: ")
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(t.URL, "https://"), ":")

@@ -14,22 +14,25 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Service is a service that runs as a process. Its key check, access log and metrics are on, and so are rates, set so
-// high that none is reached.
+// Service is a running service or reference server. A service checks keys, logs accesses and counts metrics, as in
+// production. Rate limits are on, but so high that no load reaches them.
 type Service struct {
 	*Process
 	Database Database
-	// URL is the base of its public address, InternalURL of its internal one.
+	// URL is the base of the service's public address, and InternalURL of the internal address. InternalURL is empty
+	// for references.
 	URL, InternalURL string
 }
 
-// Definition describes a service. Its database has the service's name unless Database names another.
+// Definition describes how a stage starts a service. The service's database has the name Database, or Name if Database
+// is empty.
 type Definition struct {
 	Name     string
 	Database string
-	// Folder has the command. The default is that of a service of this name.
+	// Folder is the folder of the service's command in the source. The default is services/NAME/cmd/NAME.
 	Folder string
-	// Environ adds to the configuration, or overrides it.
+	// Environ has environment variables, as NAME=value, in addition to those of the stage. A variable of the same name
+	// overrides that of the stage.
 	Environ []string
 }
 
@@ -38,7 +41,7 @@ func (s *Stage) prepared(ctx context.Context, d Definition) (binary string, db D
 	return s.Build(ctx, folder), s.Database(ctx, cmp.Or(d.Database, d.Name))
 }
 
-// Migrated makes the service's database and runs the service's command migrate.
+// Migrated makes the service's database, runs the service's command migrate, and returns the database.
 func (s *Stage) Migrated(ctx context.Context, d Definition) Database {
 	binary, db := s.prepared(ctx, d)
 	cmd := exec.CommandContext(ctx, binary, "migrate")
@@ -49,8 +52,8 @@ func (s *Stage) Migrated(ctx context.Context, d Definition) Database {
 	return db
 }
 
-// Start runs a service whose database is migrated and waits until it is ready. It runs until it is stopped, or the
-// stage is closed.
+// Start starts a service whose database is migrated, and waits until the service is ready. The service runs until the
+// caller stops it or closes the stage.
 func (s *Stage) Start(ctx context.Context, d Definition) *Service {
 	binary, db := s.prepared(ctx, d)
 	public, internal := freePort(ctx), freePort(ctx)
@@ -65,14 +68,14 @@ func (s *Stage) Start(ctx context.Context, d Definition) *Service {
 	return svc
 }
 
-// StartEdge runs the edge before the service entries.
+// StartEdge starts the edge, the gateway in front of the services, with routes to the service entries only.
 func (s *Stage) StartEdge(ctx context.Context, entries *Service) *Service {
 	return s.Start(ctx, Definition{Name: "edge", Environ: []string{
 		"EDGE_SERVICES=" + string(routes.Entries) + "=" + strings.TrimPrefix(entries.URL, "http://"), "EDGE_KEYS=bench-edge-key-0123456789",
 	}})
 }
 
-// answers returns a function that reports whether a GET of url succeeds.
+// answers returns a function that reports whether a GET of url has the status 200.
 func answers(ctx context.Context, client *http.Client, url string) func() bool {
 	return func() bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -88,7 +91,7 @@ func answers(ctx context.Context, client *http.Client, url string) func() bool {
 	}
 }
 
-// environ returns a service's whole configuration: nothing comes from the caller's environment.
+// environ returns the whole environment of a service. Only PATH and HOME come from the environment of the benchmark.
 func (s *Stage) environ(d Definition, db Database, public, internal int) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
@@ -107,7 +110,8 @@ func (s *Stage) environ(d Definition, db Database, public, internal int) []strin
 	}, d.Environ...)
 }
 
-// startPlain runs a program with a variable LISTEN, which answers GET ready at that address.
+// startPlain starts a program that is not a service, and waits until the program answers GET base + port + ready. cmd
+// makes the command for a free port, and the variable LISTEN has the address. environ is the rest of the environment.
 func (s *Stage) startPlain(ctx context.Context, client *http.Client, base, ready string, cmd func(port string) *exec.Cmd, environ ...string) *Service {
 	port := strconv.Itoa(freePort(ctx))
 	svc := &Service{URL: base + port}
@@ -117,19 +121,22 @@ func (s *Stage) startPlain(ctx context.Context, client *http.Client, base, ready
 	return svc
 }
 
-// StartBare runs the bare handler on a database. statements is a JSON object of their text by name.
+// StartBare starts the reference server "bare" on a database, which runs a service's SQL and does nothing else.
+// statements is a JSON object with the SQL of each statement by name.
 func (s *Stage) StartBare(ctx context.Context, db Database, statements string) *Service {
 	return s.startPlain(ctx, http.DefaultClient, "http://127.0.0.1:", "/ready", s.reference(ctx, "bare"),
 		"DATABASE_URL="+db.Reader, "STATEMENTS="+statements)
 }
 
-// reference returns one of the programs in the command reference.
+// reference returns a function that makes a command for one of the programs in bench/reference. The function ignores
+// the port.
 func (s *Stage) reference(ctx context.Context, name string) func(string) *exec.Cmd {
 	binary := s.Build(ctx, "bench/reference")
 	return func(string) *exec.Cmd { return exec.Command(binary, name) }
 }
 
-// StartPostGraphile installs that npm package into the run's folder and runs it on a database.
+// StartPostGraphile installs an npm package such as postgraphile@4.14.1 into the run's folder, and starts PostGraphile
+// on a database.
 func (s *Stage) StartPostGraphile(ctx context.Context, db Database, version string) *Service {
 	folder := s.Folder + "/postgraphile"
 	install := exec.CommandContext(ctx, "npm", "install", "--prefix", folder, "--no-audit", "--no-fund", version)

@@ -1,5 +1,6 @@
-// Package stage starts the programs of the benchmarks and removes them afterwards. These are a Postgres, a Redis, and
-// services as processes, built as they are released. It runs no code of a service.
+// Package stage starts the programs of the benchmarks, and stops them afterwards. The programs are a Postgres, a Redis,
+// and services as processes, built as they are released. The package does not import the code of a service. A function
+// without an error result panics by package must if it fails.
 package stage
 
 import (
@@ -19,40 +20,40 @@ import (
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// IngestKey is the key that the services of a stage accept for ingest.
+// IngestKey is the ingest key that the services of a stage accept in the header X-Api-Key.
 const IngestKey = "benchmark-ingest-key-0123456789"
 
-// Stage holds the programs that run for one version of the source. Each version has its own servers, because its
-// schemas and its names in Redis may differ from those of another.
+// Stage runs the programs for one version of the source. Each version has its own Postgres and Redis, because two
+// versions may have different schemas and different keys in Redis.
 type Stage struct {
-	// Root is the folder of the source.
+	// Root is the root folder of the source that the stage builds.
 	Root string
-	// Folder has the files of the run.
+	// Folder has the temporary files of the run, such as logs and binaries. Close removes the folder.
 	Folder string
 
-	postgres *pglocal.Server // fsync is on; it is reached over TCP
+	postgres *pglocal.Server // with fsync, reached over TCP
 	redisURL string
 	auth     Database
 	parts    shutdown.Stack
 	built    map[string]string
 }
 
-// New returns a stage for the source at root, without programs. The caller closes it.
+// New returns a stage for the source at root, with no program started. The caller calls Open, and Close at the end.
 func New(root string) *Stage {
 	s := &Stage{Root: root, Folder: must.Get(os.MkdirTemp("", "lectern-bench-")), built: map[string]string{}}
 	s.onClose(func() error { return os.RemoveAll(s.Folder) })
 	return s
 }
 
-// Open starts Postgres and Redis and makes the key database.
+// Open starts Postgres and Redis, and makes the database that stores the API keys.
 func (s *Stage) Open(ctx context.Context) {
 	s.startPostgres(ctx)
 	s.startRedis(ctx)
 	s.auth = s.Database(ctx, "auth")
-	s.Migrated(ctx, Definition{Name: "entries"}) // migrates the key database, too
+	s.Migrated(ctx, Definition{Name: "entries"}) // also migrates the database of the keys
 }
 
-// Close ends all programs and removes the data.
+// Close stops all programs in the reverse order of their start, and removes the data.
 func (s *Stage) Close() error {
 	return s.parts.Stop(time.Minute)
 }
@@ -70,7 +71,7 @@ func (s *Stage) startPostgres(ctx context.Context) {
 		"checkpoint_timeout":   "1h",
 		"maintenance_work_mem": "256MB",
 		"random_page_cost":     "1.1",
-		"autovacuum":           "off", // nor does a vacuum, unless a row runs one
+		"autovacuum":           "off", // no vacuum falls into a round, unless the row runs VACUUM
 		"max_parallel_workers": "0",
 		"effective_cache_size": "4GB",
 		"password_encryption":  "scram-sha-256",
@@ -96,7 +97,8 @@ func (s *Stage) startRedis(ctx context.Context) {
 	})
 }
 
-// Keys mints a key for each of the projects, all at once, with the scopes that a key has by default.
+// Keys makes an API key for each of the projects, with the default scopes, and returns the keys by project. Keys
+// inserts all keys by one COPY.
 func (s *Stage) Keys(ctx context.Context, projects []string) map[string]string {
 	keys := make(map[string]string, len(projects))
 	s.auth.Load(ctx, "api_keys", []string{"project_id", "key_hash", "key_id", "scopes"}, len(projects), func(i int) []any {
@@ -108,7 +110,8 @@ func (s *Stage) Keys(ctx context.Context, projects []string) map[string]string {
 	return keys
 }
 
-// Build compiles the command in a folder of the source once, and returns its path.
+// Build compiles the command in a folder of the source and returns the path of the binary. A second call returns the
+// same binary.
 func (s *Stage) Build(ctx context.Context, folder string) string {
 	if path, ok := s.built[folder]; ok {
 		return path

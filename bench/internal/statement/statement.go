@@ -1,5 +1,6 @@
-// Package statement reads the SQL that a service runs, so that the benchmarks' references run the same. It reads
-// the golden file of the service's store, which a test of the store keeps true.
+// Package statement reads the SQL statements that a service runs, so that the references of the benchmarks run the
+// same statements. The statements are in the golden file of the service's store, which a test of the store compares
+// with the code.
 package statement
 
 import (
@@ -10,10 +11,11 @@ import (
 	"strings"
 )
 
-// Set holds statements by name.
+// Set maps the name of a statement, such as getEntry, to its SQL.
 type Set map[string]string
 
-// Read returns the statements in a golden file. Each begins with a line "-- name: " and its name.
+// Read returns the statements in a golden file. Each statement begins with a line "-- name: " and the name of the
+// statement.
 func Read(file string) (Set, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -27,7 +29,7 @@ func Read(file string) (Set, error) {
 	return set, nil
 }
 
-// Get returns the named statement. The error says that the service no longer has such a statement.
+// Get returns the SQL of the named statement. The error says that the service no longer has such a statement.
 func (s Set) Get(name string) (string, error) {
 	sql, ok := s[name]
 	if !ok {
@@ -38,8 +40,8 @@ func (s Set) Get(name string) (string, error) {
 
 var parameter = regexp.MustCompile(`\$(\d+)`)
 
-// ForPgbench replaces the parameters of sql by pgbench's variables. The first of names replaces $1. In pgbench's
-// mode "prepared" they become parameters again.
+// ForPgbench replaces the parameters of sql by pgbench's variables: $1 by the first of names, $2 by the second, and so
+// on. pgbench's mode "prepared" turns the variables into parameters again. A parameter without a name is an error.
 func ForPgbench(sql string, names ...string) (string, error) {
 	var fault error
 	sql = parameter.ReplaceAllStringFunc(sql, func(p string) string {

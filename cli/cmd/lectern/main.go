@@ -1,5 +1,5 @@
-// Command lectern runs the platform on this machine, gets data in and out, and manages API keys. See
-// lectern --help.
+// Command lectern runs the platform on this machine, gets data in and out, and manages API keys. lectern --help lists
+// the commands.
 package main
 
 import (

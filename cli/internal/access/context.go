@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// Contexts is lectern context: the commands for what lectern login stored.
+// Contexts is the command group lectern context, which lists, selects and removes the contexts that lectern login
+// stored.
 type Contexts struct {
 	List   contextList   `cmd:"" help:"List the contexts."`
 	Use    contextUse    `cmd:"" help:"Make a context the current one."`
@@ -16,7 +17,8 @@ type Contexts struct {
 
 type contextList struct{ shell.OutputFlags }
 
-// Help describes contexts, with examples.
+// Help returns the text of lectern context list --help: which settings a context has, which context applies, and
+// examples.
 func (contextList) Help() string {
 	return `A context is a URL, a project and a key, which lectern login stores. Commands use the current one, or that of --context or LECTERN_CONTEXT. Flags, variables and --env-file win over it; if they name another URL, the current context does not apply. Commands with --internal-url use no context.
 
@@ -26,7 +28,7 @@ Examples:
 	lectern get entries --context pr_demo`
 }
 
-// contextRow is a context without its key.
+// contextRow is a context in the output of lectern context list, without its key.
 type contextRow struct {
 	Name      string `json:"name"`
 	Current   bool   `json:"current"`
@@ -34,7 +36,7 @@ type contextRow struct {
 	ProjectID string `json:"projectId"`
 }
 
-// Run lists.
+// Run prints all contexts, sorted by name, without their keys.
 func (l *contextList) Run(s *shell.Session) error {
 	all, err := s.Contexts()
 	if err != nil {
@@ -52,14 +54,14 @@ type contextUse struct {
 	Name string `arg:"" type:"context" help:"The context's name."`
 }
 
-// Help shows an example.
+// Help returns the text of lectern context use --help, which is an example.
 func (contextUse) Help() string {
 	return `Example:
 
 	lectern context use pr_demo`
 }
 
-// Run makes the context the current one.
+// Run makes the named context the current one. An unknown name is a usage error.
 func (u *contextUse) Run(s *shell.Session) error {
 	all, err := s.Contexts()
 	if err != nil {
@@ -81,7 +83,7 @@ type contextRemove struct {
 	Name string `arg:"" type:"context" help:"The context's name."`
 }
 
-// Help shows an example.
+// Help returns the text of lectern context remove --help, with an example.
 func (contextRemove) Help() string {
 	return `The key stays valid. To end it, see lectern keys revoke.
 
@@ -90,7 +92,8 @@ Example:
 	lectern context remove pr_demo`
 }
 
-// Run removes the context.
+// Run removes the named context from the user's file of contexts. If the context is the current one, no context is
+// current then. The context's API key stays valid.
 func (r *contextRemove) Run(s *shell.Session) error {
 	all, err := s.Contexts()
 	if err != nil {

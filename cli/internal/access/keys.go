@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// Keys is lectern keys: the commands for API keys.
+// Keys is the command group lectern keys, which mints, lists, rotates and revokes the API keys of a project.
 type Keys struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it. It is shown only this once."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
@@ -22,10 +22,11 @@ type Keys struct {
 	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if Redis is away."`
 }
 
-// noticed returns how soon the services apply a change.
+// noticed is the sentence that is printed after a key is rotated or revoked: how soon the services apply the change.
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
-// printKey prints a new key: alone on standard output so that a shell can take it, or with its record.
+// printKey prints a new key. Without --output, standard output gets the key alone, so that a shell can read the key,
+// and standard error gets its details. With --output, standard output gets the whole record.
 func printKey(s *shell.Session, out shell.OutputFlags, minted client.MintedAPIKey) error {
 	if out.Output != "" {
 		return out.PrintValue(s, minted)
@@ -51,7 +52,7 @@ type keysMint struct {
 	shell.OutputFlags `set:"output_default=the key alone"`
 }
 
-// Help shows examples.
+// Help returns the text of lectern keys mint --help, with examples.
 func (keysMint) Help() string {
 	return `The key alone goes to standard output, messages to standard error.
 
@@ -61,7 +62,7 @@ Examples:
 	lectern keys mint --project pr_1 --scope entries:read --expires-in 30d --rate 50`
 }
 
-// Run mints.
+// Run makes a key for the project and prints the key. With --import, Run imports the key from standard input instead.
 func (k *keysMint) Run(s *shell.Session) error {
 	scopes, err := auth.ParseScopes(k.Scope...)
 	if err != nil {
@@ -101,7 +102,7 @@ type keysList struct {
 	shell.OutputFlags
 }
 
-// Help shows examples.
+// Help returns the text of lectern keys list --help: which keys the list has, and examples.
 func (keysList) Help() string {
 	return `The list has revoked and expired keys too, the oldest first. The last use is exact to about a minute. A program
 manages a key with an owner, as the operator does for an APIKey of Kubernetes. It replaces the key if you revoke it.
@@ -112,7 +113,7 @@ Examples:
 	lectern keys list --project pr_1 | jq -r 'select(.state == "active").id'`
 }
 
-// Run lists.
+// Run prints the keys of the project, including revoked and expired keys.
 func (k *keysList) Run(s *shell.Session) error {
 	admin, err := k.Administrator(s)
 	if err != nil {
@@ -164,7 +165,7 @@ type keysRotate struct {
 	shell.OutputFlags `set:"output_default=the key alone"`
 }
 
-// Help shows examples.
+// Help returns the text of lectern keys rotate --help, with examples.
 func (keysRotate) Help() string {
 	return `The new key has the name, the scopes and the rate of the old one. It alone goes to standard output.
 
@@ -174,7 +175,8 @@ Examples:
 	lectern keys rotate KEY_ID --project pr_1 --overlap 1h`
 }
 
-// Run rotates.
+// Run makes a new key in place of an old key, and prints the new key. The old key expires after --overlap at the
+// latest.
 func (k *keysRotate) Run(s *shell.Session) error {
 	admin, err := k.Administrator(s)
 	if err != nil {
@@ -193,14 +195,14 @@ type keysRevoke struct {
 	ID string `arg:"" help:"The id of the key to end, as keys list shows it."`
 }
 
-// Help shows examples.
+// Help returns the text of lectern keys revoke --help, which is an example.
 func (keysRevoke) Help() string {
 	return `Example:
 
 	lectern keys revoke KEY_ID --project pr_1`
 }
 
-// Run revokes.
+// Run revokes the key, and prints to standard error since when the key is revoked.
 func (k *keysRevoke) Run(s *shell.Session) error {
 	admin, err := k.Administrator(s)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package access has the commands for keys, for what lectern login stores, and for the rules of the credential proxy.
+// Package access has the commands for API keys, for the contexts that lectern login stores, and for the rules of the
+// credential proxy.
 package access
 
 import (
@@ -14,14 +15,15 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Login is lectern login.
+// Login is the command lectern login, which checks an API key and stores the key with its URL and project as a
+// context.
 type Login struct {
 	URL     string `name:"url" type:"url" env:"LECTERN_URL" help:"The address of the API." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Name    string `help:"The context's name. Default: the project's id." placeholder:"NAME"`
 }
 
-// Help describes where the key goes, with examples.
+// Help returns the text of lectern login --help: where the key is read and stored, and examples.
 func (Login) Help() string {
 	return `On a terminal, the command asks for the URL, the project and the key, which it does not show. Else it reads the key from standard input. It asks the API what the key may do, and stores the three as a context in a file that only this user can read. The context becomes the current one; see lectern context list.
 
@@ -31,7 +33,8 @@ Examples:
 	lectern login --url https://lectern.example.com --project pr_1 --name shop < key.txt`
 }
 
-// Run asks, checks and stores.
+// Run asks for missing settings if there is a terminal, and reads the key. If the API accepts the key, Run stores the
+// settings as the current context.
 func (l *Login) Run(s *shell.Session) error {
 	if err := l.ask(s); err != nil {
 		return err
@@ -73,7 +76,8 @@ func (l *Login) Run(s *shell.Session) error {
 	return nil
 }
 
-// ask asks for what is missing.
+// ask asks the user for the URL and the project if no flag or variable gave them. Without a terminal, ask returns a
+// usage error for a missing setting.
 func (l *Login) ask(s *shell.Session) error {
 	in := bufio.NewReader(s.In)
 	for _, question := range []struct {
@@ -102,7 +106,8 @@ func (l *Login) ask(s *shell.Session) error {
 	return nil
 }
 
-// readKey reads a key: without an echo on a terminal, else all of standard input.
+// readKey reads an API key: from the terminal without showing the typed text, or else from the first 4 KiB of standard
+// input. An empty key is a usage error.
 func readKey(s *shell.Session) (string, error) {
 	read := func() (string, error) {
 		text, err := io.ReadAll(io.LimitReader(s.In, 4096))
@@ -123,7 +128,8 @@ func readKey(s *shell.Session) (string, error) {
 	return text, nil
 }
 
-// await returns what read returns, or the error of the session's context as soon as that ends.
+// await calls read and returns its results. If the session's context ends first, await returns the context's error at
+// once, while read continues in the background.
 func await(s *shell.Session, read func() (string, error)) (string, error) {
 	type outcome struct {
 		text string
@@ -142,13 +148,13 @@ func await(s *shell.Session, read func() (string, error)) (string, error) {
 	}
 }
 
-// Whoami is lectern whoami.
+// Whoami is the command lectern whoami, which prints the API's record of the key in use.
 type Whoami struct {
 	shell.APIFlags
 	shell.OutputFlags
 }
 
-// Help shows examples.
+// Help returns the text of lectern whoami --help: the fields of the record, and examples.
 func (Whoami) Help() string {
 	return `The API's own record of the key: its id, project, scopes, rate and expiry.
 
@@ -159,7 +165,7 @@ Examples:
 	lectern whoami --env-file .lectern/demo.env -o json`
 }
 
-// Run asks.
+// Run asks the API for the record of the key in use, and prints the record.
 func (w *Whoami) Run(s *shell.Session) error {
 	reader, err := w.Client(shell.Interactive(), s.Err)
 	if err != nil {
@@ -169,7 +175,7 @@ func (w *Whoami) Run(s *shell.Session) error {
 	return w.PrintOne(s, body, err)
 }
 
-// ownKey reads the API's record of the client's key.
+// ownKey returns the API's record of the key that reader sends, in JSON.
 func ownKey(s *shell.Session, reader *client.Client, project string) ([]byte, error) {
 	list, err := client.ListAt("/projects/" + url.PathEscape(project) + "/key")
 	if err != nil {

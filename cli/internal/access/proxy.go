@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// Proxy is lectern proxy: the commands for the credential proxy.
+// Proxy is the command group lectern proxy, which has the commands for the credential proxy.
 type Proxy struct {
 	Check proxyCheck `cmd:"" help:"Report which rule of the credential proxy allows or refuses a request, without sending it."`
 }
@@ -31,7 +31,7 @@ type proxyCheck struct {
 	URL string `arg:"" help:"The target, not escaped."`
 }
 
-// Help shows examples.
+// Help returns the text of lectern proxy check --help: the exit codes, and examples.
 func (proxyCheck) Help() string {
 	return `The command reads the manifests and decides as the proxy does, but sends nothing. It does not look up the target's address, so it cannot know whether that is public. It shows no value of a credential.
 
@@ -44,11 +44,12 @@ Examples:
 	lectern proxy check --manifests ./proxy -p pr_1 -e prod --origin https://app.example.com -X OPTIONS -H 'Access-Control-Request-Method: POST' https://api.stripe.com/v1/charges`
 }
 
-// maxTemplate is the size of the largest body that is read, in bytes. A proxy of the default configuration accepts less,
-// so that the proxy itself refuses larger ones.
+// maxTemplate is the maximum size of the body that the command reads, in bytes. The default limit of a proxy is
+// lower, so the check refuses a body that was cut at maxTemplate.
 const maxTemplate = 11 << 20
 
-// Run asks, and prints the answer.
+// Run reads the manifests and prints how the proxy would decide about the request. Run returns an error if the proxy
+// would refuse the request.
 func (p *proxyCheck) Run(s *shell.Session) error {
 	question, err := p.question(s)
 	if err != nil {
@@ -74,7 +75,8 @@ func (p *proxyCheck) Run(s *shell.Session) error {
 	return nil
 }
 
-// question returns the request that the flags describe.
+// question returns the request that the flags describe, for [explain.Ask]. A malformed header and an unreadable body
+// are errors.
 func (p *proxyCheck) question(s *shell.Session) (explain.Question, error) {
 	q := explain.Question{
 		Project: p.Project, Environment: p.Environment, Origin: p.Origin, Keyed: p.WithKey,
@@ -99,7 +101,8 @@ func (p *proxyCheck) question(s *shell.Session) (explain.Question, error) {
 	return q, nil
 }
 
-// readTemplate reads a body from a file or, for "-", from standard input.
+// readTemplate reads at most [maxTemplate] bytes of a body from a file or, for "-", from standard input. An empty body
+// is an error.
 func readTemplate(s *shell.Session, path string) ([]byte, error) {
 	in := s.In
 	if path != "-" {
@@ -117,7 +120,7 @@ func readTemplate(s *shell.Session, path string) ([]byte, error) {
 	return body, err
 }
 
-// reportOutput is a report in JSON.
+// reportOutput is an [explain.Report] with the field names of the command's output in JSON.
 type reportOutput struct {
 	Allowed     bool     `json:"allowed"`
 	Code        string   `json:"code,omitempty"`

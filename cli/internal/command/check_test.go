@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -102,6 +103,26 @@ func TestCheckRefuses(t *testing.T) {
 	}
 	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != shell.ExitUsage {
 		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, shell.ExitUsage, r.err)
+	}
+}
+
+// TestCheckPre checks the output of --pre. Package preflight tests the checks.
+func TestCheckPre(t *testing.T) {
+	t.Parallel()
+	if r := lectern(t, "", nil, "check", "--pre"); r.code != shell.ExitOK || r.err != "" || !strings.Contains(r.out, `"check":"redis-url","outcome":"not checked","subject":"","message":"set REDIS_URL"`) {
+		t.Errorf("without inputs: %+v", r)
+	}
+	r := lectern(t, "", map[string]string{"REDIS_URL": "redis://u:canary@127.0.0.1:1"}, "check", "--pre", "-o", "table")
+	if r.code != shell.ExitFailure || r.err != "lectern: checks that failed: 1\n" || strings.Contains(r.out, "canary") ||
+		!regexp.MustCompile(`(?m)^redis-login +failed +docs/reference/checks.md#redis-login +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.out) {
+		t.Errorf("without a Redis: %+v", r)
+	}
+	file := filepath.Join(t.TempDir(), "secrets.yaml")
+	if err := os.WriteFile(file, []byte("kind: Secret\nmetadata: {name: shop-auth}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := lectern(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop"); r.code != shell.ExitFailure || r.err != "lectern: checks that failed: 5\n" || !strings.Contains(r.out, `"subject":"shop-auth"`) {
+		t.Errorf("a Secret without keys: %+v", r)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package command is the grammar of the command line: which commands and global flags there are. The commands are in one
-// package for each group of the help; package shell parses and runs them.
+// Package command is the grammar of the command line: all commands and global flags. The commands of a group of the
+// help are in a package for this group, except completion and version. Package shell parses and runs the commands.
 package command
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/try"
 )
 
-// commands is the whole command line.
+// commands is the whole command line for package kong: a field for each command and each global flag.
 type commands struct {
 	shell.Flags
 	Number version `name:"version" help:"Print the version."`
@@ -27,6 +27,7 @@ type commands struct {
 	Singer  read.Singer  `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a Singer tap."`
 	Airbyte read.Airbyte `cmd:"" group:"Read:" help:"Print the project's changes as messages, as a source of Airbyte."`
 	Listen  read.Listen  `cmd:"" group:"Read:" help:"Forward the project's changes to a receiver of webhooks on this machine, while you write it."`
+	MCP     read.MCP     `cmd:"" name:"mcp" group:"Read:" help:"Serve the operations that read as tools of the Model Context Protocol, for an assistant."`
 	Region  read.Region  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
 	API     read.Call    `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
 
@@ -54,5 +55,5 @@ Exit codes: 0 success; 1 failure, and the last line on standard error says why; 
 
 Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key and a file with a key are alternatives: the first source with either wins.`
 
-// Main runs the command line args and returns the exit code.
+// Main runs the command line args, without the program's name, and returns the exit code of the process.
 func Main(s *shell.Session, args []string) int { return s.Run(&commands{}, description, args) }

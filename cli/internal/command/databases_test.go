@@ -97,6 +97,14 @@ func TestDatabases(t *testing.T) {
 		serveFrom(t, first, "region", func(c *region.Config) *service.Config { return &c.Config }, region.Run, region.Migrate)
 	})
 	t.Run("least rights", func(t *testing.T) { testLeastRights(t, first) })
+	t.Run("checks", func(t *testing.T) {
+		// The clock of the test's session is wrong, as the only fault. Each URL is checked.
+		out := lectern(t, "", nil, "check", "--pre", "--secrets", file, "--timeout", "5m").out
+		if failed, clocks := strings.Count(out, `"outcome":"failed"`), strings.Count(out, `"check":"postgres-clock","outcome":"failed"`); failed != clocks || clocks < 19 ||
+			!strings.Contains(out, `"check":"postgres-rights","outcome":"ok"`) {
+			t.Errorf("%d checks failed, and %d of a clock; want all, at least 19:\n%s", failed, clocks, out)
+		}
+	})
 
 	t.Run("the file is lost", func(t *testing.T) {
 		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")

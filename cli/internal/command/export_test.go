@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -95,9 +96,7 @@ func TestFlattenedExportOfTooManyKeys(t *testing.T) {
 	}
 	list := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		text, _ := json.Marshal(data)
-		_ = json.NewEncoder(w).Encode(map[string]string{
-			"entry_id": "e", "created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z", "entry_data": string(text),
-		})
+		_ = json.NewEncoder(w).Encode(client.Entry{EntryID: "e", Data: string(text)})
 	}))
 	defer list.Close()
 	environ := map[string]string{"LECTERN_URL": list.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSingerAndAirbyte: the commands take what a runner gives them, and continue after the last state. The messages are
-// tested with the package replicate.
+// tested in the package copiestest.
 func TestSingerAndAirbyte(t *testing.T) {
 	t.Parallel()
 	s, environ := startEntries(t)

@@ -14,7 +14,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help shows how to load the script.
+// Help returns the text of lectern completion --help: how each shell loads the script.
 func (completionCommand) Help() string {
 	return `Examples:
 
@@ -23,16 +23,17 @@ func (completionCommand) Help() string {
 	lectern completion fish > ~/.config/fish/completions/lectern.fish`
 }
 
-// Run prints the script.
+// Run prints the completion script of the shell to standard output.
 func (c *completionCommand) Run(s *shell.Session) error {
 	_, err := fmt.Fprint(s.Out, shell.CompletionScript(c.Shell))
 	return err
 }
 
-// version is the flag --version.
+// version is the type of the flag --version, which prints the version instead of running a command.
 type version bool
 
-// BeforeReset prints the version, and ends the command.
+// BeforeReset prints the version and ends the program with [shell.ExitOK]. kong calls BeforeReset if --version is
+// given.
 func (version) BeforeReset(app *kong.Kong, s *shell.Session) error {
 	if err := (versionCommand{}).Run(s); err != nil {
 		return err
@@ -43,13 +44,14 @@ func (version) BeforeReset(app *kong.Kong, s *shell.Session) error {
 
 type versionCommand struct{}
 
-// Run prints the version that the build noted.
+// Run prints the version of the program, as [build] returns it.
 func (versionCommand) Run(s *shell.Session) error {
 	_, err := fmt.Fprintln(s.Out, "lectern", build())
 	return err
 }
 
-// build returns the version of the module, the revision unless the version names it, and the version of Go.
+// build returns the version of the module, the revision unless the version contains the revision, and the version of
+// Go. A program without build information has the version "(unknown)".
 func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

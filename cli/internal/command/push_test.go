@@ -23,8 +23,8 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies/push"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -319,6 +319,68 @@ func TestPush(t *testing.T) {
 		}
 	}
 	if h.requests != requests {
+		t.Error("a refused run sent something")
+	}
+}
+
+// TestPushHeaders checks that each request has the headers that a file has at that time. No message shows a value.
+func TestPushHeaders(t *testing.T) {
+	t.Parallel()
+	s, environ := startEntries(t)
+	fillPush(t, s, 0, 3)
+	h := newHook(t, hookSecret)
+	file := filepath.Join(t.TempDir(), "headers")
+	write := func(lines string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environ["LECTERN_SYNC_SECRET"], environ["LECTERN_SYNC_TO"], environ["LECTERN_SYNC_HEADER_FILE"] = hookSecret, h.URL, file
+	want := http.Header{"Authorization": {"Bearer credential-1"}, "X-Tenant": {"a", "b"}, "X-Last": {"ü: 1"}}
+	write("# of the gateway\n\nAuthorization: Bearer credential-0\r\n")
+	h.with(func() {
+		h.fault = func(request int, w http.ResponseWriter, r *http.Request, _ func()) bool {
+			if request == 1 {
+				write("Authorization: Bearer credential-1\nx-tenant:a\nX-Tenant: b\t\nX-Last: ü: 1")
+			}
+			allowed := r.Header.Get("Content-Type") == "application/json" && r.Header.Get("User-Agent") == "lectern-sync"
+			for name, values := range want {
+				allowed = allowed && slices.Equal(r.Header[name], values)
+			}
+			if !allowed {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			return !allowed
+		}
+	})
+	if r := lectern(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json")); r.code != shell.ExitOK || h.requests != 2 ||
+		!slices.Equal(h.stored(), feedOf(t, environ)) || !strings.Contains(r.err, "401 Unauthorized; trying again") || strings.Contains(r.out+r.err, "credential-") {
+		t.Errorf("%+v after %d requests", r, h.requests)
+	}
+
+	for _, tt := range []struct{ name, lines, says string }{
+		{"no colon", "X-A: credential-1\n\nBearer credential-2", "line 3 has no colon"},
+		{"a space in the name", "credential 3: 1", "line 1 has a name that HTTP does not allow"},
+		{"no name", ": credential-3", "line 1 has a name that HTTP does not allow"},
+		{"a continued line", "X-A: credential-1\n credential-2: 1", "line 2 has a name that HTTP does not allow"},
+		{"of push", "content-type: credential-4", "line 1 has a header that push sets itself"},
+		{"a signature", "Webhook-Signature: credential-5", "line 1 has a header that push sets itself"},
+		{"of the connection", "Transfer-Encoding: chunked", "line 1 has a header that push sets itself, or that belongs to the connection"},
+		{"no value", "# a token\nAuthorization: ", "line 2 has no value"},
+		{"a control character", "Authorization: credential\x00-6", "line 1 has a control character"},
+		{"a return within a line", "Authorization: credential-7\rX-A: 1", "line 1 has a control character"},
+	} {
+		write(tt.lines)
+		r := lectern(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json"))
+		if r.code != shell.ExitUsage || !strings.Contains(r.err, "the file of headers "+file+": "+tt.says) || strings.Contains(r.err, "credential") {
+			t.Errorf("%s: %+v, want %q", tt.name, r, tt.says)
+		}
+	}
+	if r := lectern(t, "", environ, "sync", "--state", "x.json", "--header-file", file+"s"); r.code != shell.ExitUsage || !strings.Contains(r.err, "the file of headers: open "+file+"s") {
+		t.Errorf("no such file: %+v", r)
+	}
+	if h.requests != 2 {
 		t.Error("a refused run sent something")
 	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
-// tested with the package replicate.
+// tested in the package copiestest.
 func TestSync(t *testing.T) {
 	t.Parallel()
 	empty := migrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}

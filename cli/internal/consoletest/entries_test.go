@@ -116,6 +116,66 @@ func TestLongEntries(t *testing.T) {
 	b.rows(50)
 }
 
+// TestLongSearch searches for parts of answers and for ids in the one field of the entries page.
+func TestLongSearch(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project = "pr_search"
+	key := w.newProject(t, project, "Search", "em_search")
+	for i, data := range []string{`{"email":"Ada@example.org","name":"Ada Lovelace"}`, `{"email":"grace@example.org","phone":"+49 30 1234567"}`, `{"name":"Alan","age":41}`} {
+		w.send(t, "entries", newEntry(project, "em_search", fmt.Sprint("en_", i), demoEnd.AddDate(0, 0, -i), data))
+	}
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "entries"))
+	b.rows(3)
+	b.breaks() // the browser logs that there is no entry of this id
+	search := func(text string) {
+		t.Helper()
+		b.run(chromedp.Focus("input[name=search]", chromedp.ByQuery), chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent(text+"\r"))
+	}
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{{"ada@EXAMPLE", []string{"en_0"}}, {"Lovelace", []string{"en_0"}}, {"30 1234", []string{"en_1"}}, {"example.org", []string{"en_0", "en_1"}}} {
+		search(tt.text)
+		b.ids(tt.text, tt.want)
+		if query := url.QueryEscape(tt.text); !strings.HasSuffix(b.address(), "?search="+query) {
+			t.Errorf("the address is %s, want the search %s", b.address(), query)
+		}
+	}
+	search("ab")
+	b.shows("Type at least 3 characters.")
+	b.ids("those found before", []string{"en_0", "en_1"})
+	search("en_2")
+	b.until("the entry of this id", `document.querySelector("[aria-label='Found by id'] a")?.pathname.endsWith("/entries/en_2") && document.querySelector("[data-state=empty]")`)
+	search("co_1")
+	b.until("the contact of this id", `document.querySelector("[aria-label='Found by id'] a")?.pathname.endsWith("/contacts/co_1")`)
+	b.clickText("Clear filters")
+	b.rows(3)
+	b.press("/")
+	b.until("the search of all pages", `document.activeElement.role === "combobox"`)
+	// The driver sends a key and its character separately, so the search may receive the slash.
+	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("1234567\r"))
+	b.ids("an answer, from the search of all pages", []string{"en_1"})
+	b.breaks(&fault{part: "/entries", serve: refusal(http.StatusUnprocessableEntity, "question_too_large")})
+	search("Alan")
+	b.state("slow")
+	b.shows("Choose a shorter period, or one embeddable.")
+	b.breaks()
+	b.open(at(project, "entries?search=ab"))
+	b.state("invalid")
+	b.shows("It must have from 3 to 256 characters.")
+	b.open(at(project, "entries?embeddable=em_search&search=example&answer=%22Ada+Lovelace%22&answer_key=name"))
+	b.rows(1)
+	for _, width := range []int64{390, 1280} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.look(width, scheme)
+			b.fits(fmt.Sprint("a search at ", width))
+			b.picture(fmt.Sprintf("search-%d-%s", width, scheme))
+		}
+	}
+}
+
 // download downloads the list in the dialog and returns the file.
 func (b *tab) download(kind string, safe bool) []byte {
 	b.Helper()

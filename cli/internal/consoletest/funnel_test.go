@@ -73,39 +73,3 @@ func TestLongFunnel(t *testing.T) {
 		}
 	}
 }
-
-// TestLongAnswers compares the distribution of an answer with the API's entries.
-func TestLongAnswers(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	const project, embeddable = "pr_answers", "em_answers"
-	key := w.newProject(t, project, "Answers", embeddable)
-	var entries []record
-	for i := range 40 {
-		entries = append(entries, newEntry(project, embeddable, fmt.Sprint("en_", i), demoEnd.AddDate(0, 0, -i), fmt.Sprintf(`{"colour":%q,"age":%d,"several":%s}`, []string{"red", "red", "blue", "green"}[i%4], 20+i,
-			[]string{`["a","b"]`, `["a","a",null]`, `[]`, `null`}[i%4])))
-	}
-	entries = append(entries, newEntry(project, embeddable, "en_none", demoEnd, `{"several":" "}`))
-	w.send(t, "entries", entries...)
-	b := newTab(t, w)
-	b.signIn(project, key, at(project, "embeddables?days=0"))
-	b.clickText("A short questionnaire")
-	b.press("a") // from the funnel
-	b.click("a[href*='key=colour']")
-	b.until("its answers", `document.querySelector("#distribution")?.innerText === "colour" && document.querySelector("[data-answered='40']") && !document.querySelector("[data-stale]")`)
-	if diff := cmp.Diff([]string{"red 20 50.0 %", "blue 10 25.0 %", "green 10 25.0 %"}, eval[[]string](b, `[...document.querySelectorAll(".values tbody tr")].map(e => e.innerText.replace(/\s+/g, " "))`)); diff != "" {
-		t.Error(diff)
-	}
-	b.shows("40 entries have an answer, 1 has none.")
-	b.click("a[href*='key=several']")
-	b.until("its choices", `document.querySelector("#distribution")?.innerText === "several" && document.querySelector("[data-answered='20']") && !document.querySelector("[data-stale]")`)
-	if diff := cmp.Diff([]string{"a 20 100.0 %", "b 10 50.0 %"}, eval[[]string](b, `[...document.querySelectorAll(".values tbody tr")].map(e => e.innerText.replace(/\s+/g, " "))`)); diff != "" {
-		t.Error(diff)
-	}
-	b.shows("20 entries have an answer, 21 have none. Shares are of those with an answer, who may have several.")
-	b.click("a[href*='key=age']")
-	b.until("its numbers", `document.querySelector("[data-figure=minimum]")?.innerText === "20" && document.querySelector("[data-figure=maximum]").innerText === "59" && document.querySelector("[data-figure=median]").innerText === "39.5"`)
-	if bars, rows := eval[int](b, `document.querySelectorAll(".chart svg .part").length`), eval[int](b, `document.querySelectorAll("details tbody tr").length`); bars != 20 || rows != 20 {
-		t.Errorf("%d bars, and %d rows in their table", bars, rows)
-	}
-}

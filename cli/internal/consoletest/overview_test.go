@@ -71,7 +71,7 @@ func TestLongOverview(t *testing.T) {
 
 	// While another period is counted, the old figures are dimmed. A bar opens its entries.
 	gate := make(chan struct{})
-	b.breaks(&fault{part: "/entries-counts", serve: hold(gate)})
+	b.breaks(&fault{part: "/entries-overview", serve: hold(gate)})
 	b.clickText("7 days")
 	b.until("dimmed", `document.querySelector("[data-stale] > dl.figures [data-figure=entries]") && getComputedStyle(document.querySelector("[data-stale] > dl.figures")).opacity < 0.5`)
 	if got := b.number("[data-figure=entries]"); got != total {
@@ -117,7 +117,7 @@ func TestLongOverview(t *testing.T) {
 	b.until("the overview again", find(w, "overview").shown)
 
 	// A count that takes too long says how to ask for less.
-	b.breaks(&fault{part: "/entries-counts", serve: refusal(503, "service_unavailable", "Retry-After", "3600")})
+	b.breaks(&fault{part: "/entries-overview", serve: refusal(422, "question_too_large")})
 	b.clickText("90 days")
 	b.shows("This takes too long to count")
 	b.shows("Choose a shorter period, or one embeddable.")

@@ -1,6 +1,7 @@
 package consoletest
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -134,7 +135,7 @@ func TestLongExperiments(t *testing.T) {
 	if winner := b.text("[data-winner]"); !strings.Contains(winner, "Second: It was.") {
 		t.Errorf("the winner: %q", winner)
 	}
-	b.until("the winner's funnel while it ran", `document.querySelector("table.variants tbody a")?.getAttribute("href") === `+quote(at(project, "funnel/em_1?version=2&from=2026-09-02&to=2026-09-05")))
+	b.until("a variant's funnel while it ran", `document.querySelector("table.results tbody a")?.getAttribute("href") === `+quote(at(project, "funnel/em_1?version=1&from=2026-09-02&to=2026-09-05")))
 	for _, text := range []string{"Shorter is better.", "It was.", "javascript:alert(1)"} {
 		b.shows(text)
 	}
@@ -160,9 +161,63 @@ func TestLongExperiments(t *testing.T) {
 	ex["variants"], ex["flow_ids"] = `{"a":{"name":"First","version_number":1},"b":{"name":"Second","version_number":1},"c":{"name":"Third","version_number":2}}`, []string{"em_1", "em_2"}
 	w.send(t, "experiments", ex)
 	b.open(at(project, "experiments/ex_3"))
-	b.until("figures", `document.querySelector("[data-shared]") && document.querySelectorAll("table.variants td.number").length === 9`)
-	if diff := cmp.Diff([]string{"–", "–", "–", "–", "–", "–", "2", "2", "100.0 %"}, trimmed(b.texts("table.variants td.number"))); diff != "" {
+	b.until("figures", `document.querySelector("[data-shared]") && document.querySelector("table.results td")`)
+	if diff := cmp.Diff([]string{"2", "2", "100.0 %"}, trimmed(b.texts("table.results td"))); diff != "" {
 		t.Error(diff)
+	}
+
+	b.open(at(project, "experiments/ex_1"))
+	b.click("table.results tbody tr:nth-child(1) td:nth-child(2) a")
+	b.until("the entries of a variant while it ran", `document.querySelectorAll("tr[data-entry]").length === 1 && document.querySelector("[data-total='1']") && location.search === "?embeddable=em_1&version=1&from=2026-09-02&to=2026-09-05"`)
+
+	// The page says that a variant is better once the interval excludes zero. A variant may also have an embeddable of its own.
+	var entries, events []record
+	add := func(name, flow string, all, completed int) {
+		for i := range all {
+			id := fmt.Sprintf("en_%s_%d", name, i)
+			view := view(id, flow, 9)
+			if i >= completed {
+				view["total_pages"] = 2
+			}
+			entries, events = append(entries, entry(id, flow)), append(events, view)
+		}
+	}
+	add("control", "em_control", 150, 60)
+	add("better", "em_better", 150, 90)
+	add("early", "em_early", 99, 99)
+	w.send(t, "entries", entries...)
+	w.send(t, "events", events...)
+	ex = experiment("ex_4", "running", "2026-09-02T08:00:00Z")
+	ex["variants"], ex["winner_variant"] = `{"b":{"name":"Better","flowId":"em_better"},"control":{"name":"As it is","flowId":"em_control"},"c":{"name":"Early","flowId":"em_early"}}`, nil
+	w.send(t, "experiments", ex)
+	b.open(at(project, "experiments/ex_4"))
+	b.until("verdicts", `document.querySelectorAll("[data-verdict]").length === 2`)
+	b.shows("It is too early to say which variant is completed most often: “Early” leads, which may be chance.")
+	var results []string
+	for _, row := range b.texts("table.results tbody tr") {
+		results = append(results, strings.Join(strings.Fields(row), " "))
+	}
+	if diff := cmp.Diff([]string{"As it is 150 60 40.0 % –", "Better 150 90 60.0 % +20.0 points (+8.7 to +30.6) Better", "Early 99 99 100.0 % +60.0 points (+51.2 to +67.5) Too early to say"}, results); diff != "" {
+		t.Error(diff)
+	}
+	for column, want := range map[int]int{2: 150, 3: 90} {
+		b.click(fmt.Sprintf("table.results tr[data-variant=b] td:nth-child(%d) a", column))
+		b.until("the entries of a variant", fmt.Sprintf(`document.querySelector("[data-total='%d']") && location.search.includes("embeddable=em_better") && location.search.includes("from=2026-09-02")`, want))
+		b.run(chromedp.NavigateBack())
+		b.until("the verdicts again", `document.querySelectorAll("[data-verdict]").length === 2`)
+	}
+	b.look(390, "light")
+	if hidden := eval[[]string](b, `[...document.querySelectorAll("table.results tbody td:not(.control)")].filter(e => e.getBoundingClientRect().right > innerWidth || !e.checkVisibility()).map(e => e.innerText)`); len(hidden) > 0 {
+		t.Errorf("at 390 px these are not seen: %q", hidden)
+	}
+
+	// The page says whether the figures confirm the winner.
+	ex["variants"] = `{"b":{"name":"Better","flowId":"em_better"},"control":{"name":"As it is","flowId":"em_control"}}`
+	for winner, want := range map[string]string{"b": "The figures confirm the winner: “Better” is completed most often.", "control": "The figures speak against the winner: another variant is completed more often than “As it is”."} {
+		ex["id"], ex["experimentId"], ex["winner_variant"] = "ex_"+winner, "ex_"+winner, winner
+		w.send(t, "experiments", ex)
+		b.open(at(project, "experiments/ex_"+winner))
+		b.shows(want)
 	}
 }
 

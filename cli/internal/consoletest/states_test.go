@@ -100,6 +100,9 @@ func TestLongOffline(t *testing.T) {
 		b.until("the banner", `document.querySelector(".content > [data-state=offline]")`)
 		b.clickText(v.h1)
 		b.until(v.name+" says why", `document.querySelector("main [data-state$=offline]")`)
+		if banners := b.texts(".banner, .problem"); len(banners) != 1 {
+			t.Errorf("%s, offline, has the banners %q", v.name, banners)
+		}
 		b.offline(false)
 		b.until("the banner goes", `!document.querySelector("[data-state=offline]")`)
 		b.until(v.name+" goes on", v.shown)

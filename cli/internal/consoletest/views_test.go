@@ -40,7 +40,7 @@ func views(w *world) []view {
 		{"embeddables", "embeddables", "Embeddables", `document.querySelectorAll("main tbody tr").length === 3 && document.querySelector("main tbody td.number") && document.querySelector("main .trend")`, isEmpty},
 		{"embeddable", "embeddables/" + solar, "What would solar save you?", `document.querySelector("[data-added]") && document.querySelector("[aria-labelledby=versions] tbody tr")`, isMissing},
 		{"experiments", "experiments", "Experiments", `document.querySelectorAll("main tbody tr").length === 8`, isEmpty},
-		{"experiment", "experiments/" + headline, "A question as headline", `document.querySelector("main .history li")`, isMissing},
+		{"experiment", "experiments/" + headline, "A question as headline", `document.querySelector("main .history li") && document.querySelector("table.results td")`, isMissing},
 		{"connect", "connect", "Connect", `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest]")`, `document.querySelector("[data-figure=remaining]") && document.querySelector("[data-newest='']")`},
 	}
 }

@@ -2,19 +2,20 @@ package csvrow
 
 import "bytes"
 
-// Dialect is how a file writes CSV.
+// Dialect is the form of a CSV file: the delimiter of its cells, and the end of its lines.
 type Dialect struct {
 	// Delimiter separates cells.
 	Delimiter byte
-	// End is the last byte of a line: LF, or CR if lines end with it alone.
+	// End is the last byte of a line: LF, or CR if lines end with CR alone.
 	End byte
 }
 
-// delimiters are those that Guess tries, the likeliest first.
+// delimiters are the delimiters that [Guess] tries, the most likely first.
 var delimiters = []byte{',', ';', '\t', '|'}
 
-// Guess returns the dialect of a file that begins with start. If delimiter is 0, it takes the one with which most of the
-// first 100 rows have as many cells as the header.
+// Guess returns the dialect of a file that begins with start. If delimiter is 0, Guess selects the delimiter with which
+// most of the first 100 rows have as many cells as the header. If no delimiter gives the header several cells, the
+// delimiter is a comma.
 func Guess(start []byte, delimiter byte) Dialect {
 	d := Dialect{Delimiter: delimiter, End: lineEnd(start)}
 	if delimiter != 0 {
@@ -31,7 +32,8 @@ func Guess(start []byte, delimiter byte) Dialect {
 	return d
 }
 
-// lineEnd returns the end of lines, by the line breaks outside of quotes: CR only if there is no LF.
+// lineEnd returns the last byte of the lines in start. The byte is CR if start has CR but no LF outside of quotes,
+// and LF otherwise.
 func lineEnd(start []byte) byte {
 	quoted, end := false, byte('\n')
 	for _, c := range start {
@@ -48,7 +50,8 @@ func lineEnd(start []byte) byte {
 	return end
 }
 
-// fit returns how many of the first rows have as many cells as the header, and how many the header has.
+// fit reads start in the dialect d. even is how many of the first 100 rows have as many cells as the header. width is
+// the number of the header's cells.
 func fit(start []byte, d Dialect) (even, width int) {
 	r := NewReader(bytes.NewReader(start), d)
 	for range 100 {

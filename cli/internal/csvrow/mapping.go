@@ -11,26 +11,30 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Options map a file's columns to fields. Users name a column by its header, or the third column by "#3".
+// Options define how the columns of a file become the fields of a record. Users name a column by its header, or the
+// third column by "#3".
 type Options struct {
-	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, {#row} the row's number, and {{
-	// and }} mean braces.
-	// Columns that a template names are not part of the rest.
+	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, {#row} the row's number,
+	// and {{ and }} mean braces. Columns that a template names are not part of the field Shape.Rest, unless Keep lists
+	// them.
 	Set []string
-	// Keep lists columns that stay in the rest although a template names them.
+	// Keep lists columns that stay in the field Shape.Rest although a template names them.
 	Keep []string
-	// Skip lists columns to drop. A header drops all columns of that name, and "" all without one.
+	// Skip lists columns to drop. A header drops all columns with that header, and "" drops all columns without a
+	// header.
 	Skip []string
-	// Text lists columns of the rest whose values are always strings.
+	// Text lists columns whose values in the field Shape.Rest are always strings.
 	Text []string
-	// Fallback defines fields that neither Set nor a column of the same name defines.
+	// Fallback has the values of fields that neither Set nor a column of the same name defines, by the name of the
+	// field.
 	Fallback map[string]string
 	// TimeFormat is the format of times that come from columns: a name, or a pattern with the directives of strptime.
-	// TimeZone is their zone if they name none. Both empty: they are sent as they are.
+	// TimeZone is the zone of times that contain no offset. If both are empty, times are sent unchanged.
 	TimeFormat, TimeZone string
 }
 
-// Mapping turns rows into records.
+// Mapping turns the rows of one CSV file into records of JSON. [NewMapping] makes a Mapping for the header of the
+// file.
 type Mapping struct {
 	fields  []source
 	rest    []restColumn
@@ -38,23 +42,25 @@ type Mapping struct {
 	times   *times
 }
 
-// source is the source of a field's value.
+// source defines the value of one field of a record: a template, or, if rest is set, an object of the columns in
+// [Mapping].rest.
 type source struct {
 	Field
 	parts []part
-	// instead is used in place of parts if one of their cells is empty; nil rejects the row then.
+	// instead is the template that replaces parts if a cell of parts is empty. If instead is nil, such a row is
+	// rejected unless the field is nullable.
 	instead []part
 	rest    bool
 }
 
-// part is a piece of a template: literal text, or a column.
+// part is a piece of a template: literal text, a column, or the row's number.
 type part struct {
 	text   string
 	column int // index, noColumn or rowNumber
 	name   string
 }
 
-// Columns of parts that are none.
+// The values of part.column for a part that is not a column: literal text, and the row's number.
 const (
 	noColumn  = -1
 	rowNumber = -2
@@ -66,7 +72,8 @@ type restColumn struct {
 	text  bool
 }
 
-// NewMapping maps the columns of a file's header. Its error lists everything that is missing in the header or in o.
+// NewMapping maps the columns of a file's header to the fields of shape. The error lists all columns without a field,
+// and all fields without a value. A fault such as a wrong time format is reported alone.
 func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	m := &Mapping{columns: len(header)}
 	var err error
@@ -151,7 +158,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	return m, nil
 }
 
-// columns is a file's header.
+// columns is the header of a file. skipped marks the columns that --skip drops.
 type columns struct {
 	names   []string
 	skipped []bool
@@ -161,7 +168,8 @@ func (h columns) twice(a, b int) error {
 	return fmt.Errorf("the header names %q twice, in columns %d and %d: leave one out with --skip '#%d', or use it as {#%d} in --set", h.names[a], a+1, b+1, b+1, b+1)
 }
 
-// index finds a column by its header or by "#N". Of several columns with the name, all but one must be skipped.
+// index returns the index of the column with the given header, or of the Nth column for "#N". If several columns have
+// the header, all but one must be skipped.
 func (h columns) index(name string) (int, error) {
 	found := -1
 	for i, header := range h.names {
@@ -192,7 +200,7 @@ func (h columns) list() string {
 	return strings.Join(names, ", ")
 }
 
-// called returns a column's name for messages. named returns the name that flags accept.
+// called returns the name of column i for messages: its quoted header, or its number if the header is empty.
 func (h columns) called(i int) string {
 	if h.names[i] == "" {
 		return fmt.Sprintf("#%d (no name)", i+1)
@@ -200,6 +208,7 @@ func (h columns) called(i int) string {
 	return strconv.Quote(h.names[i])
 }
 
+// named returns the name of column i that flags accept: its header, or "#N" if the header is empty.
 func (h columns) named(i int) string {
 	if h.names[i] == "" {
 		return fmt.Sprintf("#%d", i+1)
@@ -207,7 +216,8 @@ func (h columns) named(i int) string {
 	return h.names[i]
 }
 
-// set marks the columns that a flag names: one for a name, or all with that header.
+// set returns a mark for each column that a flag names. If all is set, a name marks all columns with that header. If
+// all is not set, the name must belong to one column.
 func (h columns) set(names []string, flag string, all bool) ([]bool, error) {
 	marks := make([]bool, len(h.names))
 	for _, name := range names {
@@ -257,7 +267,7 @@ func (s Shape) names() string {
 	return strings.Join(names, ", ")
 }
 
-// pieces matches the pieces of a template: a brace that is written twice, a column, a single brace, or text.
+// pieces matches one piece of a template: a doubled brace, a column in braces, a single brace, or text.
 var pieces = regexp.MustCompile(`(?s)\{\{|\}\}|\{[^}]*\}|[{}]|[^{}]+`)
 
 func parseTemplate(h columns, template string) ([]part, error) {

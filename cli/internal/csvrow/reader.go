@@ -1,6 +1,7 @@
-// Package csvrow turns the rows of CSV files into the records that the ingest endpoint accepts. It keeps every digit of
-// numbers and every byte of text, including line breaks within quotes. It reads RFC 4180 with any one-byte delimiter, and
-// lines that end with LF, CRLF or CR. It reports a malformed row with its lines, and continues with the next one.
+// Package csvrow turns the rows of CSV files into the records that the ingest endpoint accepts. The package keeps all
+// digits of numbers, and text with its line breaks. [Reader] reads RFC 4180 with any one-byte delimiter, and lines that
+// end with LF, CRLF or CR. A malformed row is reported with its line, and the next row is read, unless the row is too
+// long or has an open quote.
 package csvrow
 
 import (
@@ -12,22 +13,24 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRowBytes is the length of the longest row, in bytes.
+// MaxRowBytes is the maximum length of a row of CSV, or of a line of NDJSON, in bytes.
 const MaxRowBytes = 16 << 20
 
-// Row is one record of the file.
+// Row is one row of a CSV file, which may have several lines.
 type Row struct {
-	// Line is the number of its first line, from 1. Number is that of the row, from 0 for the header.
+	// Line is the number of the row's first line, from 1. Number is the number of the row, from 0 for the first row of
+	// the file.
 	Line, Number int
-	// Raw is the row's text in the file, with its line break. It is valid until the next call of Next.
+	// Raw is the row's text in the file, with its line break and the blank lines before the row. Raw is valid until the
+	// next call of Next.
 	Raw []byte
-	// Cells are its fields, unquoted.
+	// Cells are the texts of the row's cells, without their quotes.
 	Cells []string
-	// Fault is the reason why the row is malformed. Cells are not set then.
+	// Fault is the reason why the row is malformed, or nil. A malformed row has no Cells.
 	Fault error
 }
 
-// Reader splits CSV into rows.
+// Reader reads the rows of a CSV file, and counts lines and rows.
 type Reader struct {
 	in *bufio.Reader
 	Dialect
@@ -35,16 +38,17 @@ type Reader struct {
 	raw       []byte
 }
 
-// NewReader returns a Reader of r.
+// NewReader returns a Reader of the CSV in r, which is UTF-8 in the dialect d.
 func NewReader(r io.Reader, d Dialect) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 64<<10), Dialect: d, line: 1}
 }
 
-// Position returns the numbers of the next line and row.
+// Position returns the numbers of the next line, from 1, and of the next row, from 0.
 func (r *Reader) Position() (line, row int) { return r.line, r.row }
 
-// Next returns the next row, and io.EOF after the last. Blank lines are part of the Raw of the row after them. At the end
-// of the file, they are a row without cells and without a fault.
+// Next returns the next row, and io.EOF after the last. Raw of a row includes the blank lines before the row. Blank
+// lines at the end of the file are a row without cells and without a fault. A row that is too long or has an open quote
+// is an error of Next.
 func (r *Reader) Next() (Row, error) {
 	r.raw = r.raw[:0]
 	row := Row{Line: r.line}
@@ -90,7 +94,8 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
-// split numbers a row and splits it into its cells.
+// split gives row the next number, and sets the cells or the fault of row. body is the row's text without blank
+// lines.
 func (r *Reader) split(row Row, body []byte) Row {
 	row.Number = r.row
 	r.row++
@@ -98,7 +103,7 @@ func (r *Reader) split(row Row, body []byte) Row {
 	return row
 }
 
-// position is the position of a byte in a row, relative to fields and quotes.
+// position is the state of [scan] in a row: where the next byte is, relative to fields and quotes.
 type position int
 
 const (
@@ -108,7 +113,8 @@ const (
 	closing                  // after a quote within quotes, which ends the field or is the first of two
 )
 
-// scan returns the state after p. The state determines whether a line break ends the row.
+// scan returns the state of the reader after the bytes p of a row. The state determines whether a line break ends the
+// row.
 func scan(state position, p []byte, d Dialect) position {
 	for _, c := range p {
 		switch {
@@ -134,7 +140,7 @@ var (
 	errUTF8      = errors.New("not valid UTF-8")
 )
 
-// split unquotes the fields of one row.
+// split returns the unquoted cells of one row, or the reason why the row is malformed.
 func split(row []byte, delimiter byte) ([]string, error) {
 	row = bytes.TrimSuffix(row, []byte("\n"))
 	row = bytes.TrimRight(row, "\r") // some programs end lines with CR CR LF
@@ -181,8 +187,8 @@ func split(row []byte, delimiter byte) ([]string, error) {
 	}
 }
 
-// Skip copies n bytes to w, up to the position where an earlier reader of the same file stopped. line and row are the next
-// numbers.
+// Skip copies n bytes to w, up to the position where an earlier Reader of the same file stopped. line and row are the
+// numbers of the next line and the next row.
 func (r *Reader) Skip(w io.Writer, n int64, line, row int) error {
 	r.line, r.row = line, row
 	_, err := io.CopyN(w, r.in, n)

@@ -10,8 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Append appends the record of a row, one line of JSON without a line break. The rows are numbered from 1. The error is
-// the reason why the row has no valid record.
+// Append appends the record of a row to dst: one line of JSON without a line break. number is the number of the row,
+// from 1. The error is the reason why the row has no valid record.
 func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error) {
 	if len(cells) != m.columns {
 		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
@@ -35,7 +35,8 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 	return append(dst, '}'), nil
 }
 
-// append writes the field's value.
+// append appends the field's value to dst, in JSON. An empty cell is an error unless the field is nullable or has
+// another source.
 func (s *source) append(dst []byte, cells []string, number int, times *times) ([]byte, error) {
 	parts := s.parts
 	if s.instead != nil && slices.ContainsFunc(parts, func(p part) bool { return p.column >= 0 && cells[p.column] == "" }) {
@@ -77,7 +78,8 @@ func (s *source) append(dst []byte, cells []string, number int, times *times) ([
 	return wire.AppendText(dst, []byte(value)), nil
 }
 
-// appendRest writes the columns that no field takes as one JSON object, in the header's order.
+// appendRest appends one JSON object to dst: the columns of the field Shape.Rest, in the header's order. An empty cell
+// is null. Numbers, true and false are JSON values, unless Options.Text names their column.
 func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 	dst = append(dst, '{')
 	for i, c := range m.rest {
@@ -98,8 +100,8 @@ func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 	return append(dst, '}')
 }
 
-// numberForm matches an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In a table, "1e5"
-// may be a code, and "007" is one.
+// numberForm matches an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In a
+// table, "1e5" may be a code rather than a number, and "007" is a code.
 var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 func isNumber(s string) bool {

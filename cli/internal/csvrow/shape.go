@@ -1,6 +1,13 @@
 package csvrow
 
-// Shape is a resource's record: its fields in order.
+import (
+	"slices"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/fields"
+)
+
+// Shape is the form of a resource's records: the fields in the order in which they are sent.
 type Shape struct {
 	Resource string
 	Fields   []Field
@@ -9,62 +16,44 @@ type Shape struct {
 	Rest string
 }
 
-// Field is one field of a record.
+// Field is one field of a [Shape], with the rules for its value.
 type Field struct {
 	Name string
-	// Time fields are read in the format of Options.TimeFormat, if there is one.
+	// Time fields are read as Options.TimeFormat and Options.TimeZone say, if one of them is set and the value is from
+	// a column.
 	Time bool
-	// Integer fields are written as JSON numbers, all others as strings.
+	// Integer fields are written as JSON numbers, and other fields as strings, unless the value is null.
 	Integer bool
-	// Nullable fields are null if the cell is empty or there is no source. In other fields, an empty cell rejects the row.
+	// Nullable fields are null if the cell is empty or there is no source. In a field that is not nullable and has no
+	// Default, an empty cell rejects the row.
 	Nullable bool
-	// Default names the field whose value is used if nothing else defines this one, or if its cell is empty.
+	// Default names another field. The value of that field is used if nothing else defines this field, or if its cell
+	// is empty.
 	Default string
 }
 
-// Entries is the shape of an entry.
+// Entries returns the shape of an entry. entry_data gets the columns that no other field uses, and updated_at is
+// created_at by default.
 func Entries() Shape {
-	return Shape{
-		Resource: "entries",
-		Rest:     "entry_data",
-		Fields: []Field{
-			{Name: "entry_id"},
-			{Name: "group_id"},
-			{Name: "project_id"},
-			{Name: "embeddable_id"},
-			{Name: "contact_id"},
-			{Name: "created_at", Time: true},
-			{Name: "updated_at", Time: true, Default: "created_at"},
-			{Name: "entry_data"},
-		},
+	s := Shape{Resource: "entries", Rest: "entry_data", Fields: fieldsOf[client.Entry]()}
+	for i := range s.Fields {
+		if f := &s.Fields[i]; f.Name == "updated_at" {
+			f.Default = "created_at"
+		}
 	}
+	return s
 }
 
-// Events is the shape of an event.
+// Events returns the shape of an event, without event_key, which the service makes.
 func Events() Shape {
-	return Shape{
-		Resource: "events",
-		Fields: []Field{
-			{Name: "event_id", Nullable: true},
-			{Name: "entry_id"},
-			{Name: "contact_id"},
-			{Name: "project_id"},
-			{Name: "group_id"},
-			{Name: "embeddable_id"},
-			{Name: "embeddable_version_number", Integer: true, Nullable: true},
-			{Name: "timestamp", Time: true},
-			{Name: "page_id", Nullable: true},
-			{Name: "page_key", Nullable: true},
-			{Name: "page_index", Integer: true, Nullable: true},
-			{Name: "max_page_id", Nullable: true},
-			{Name: "max_page_key", Nullable: true},
-			{Name: "max_page_index", Integer: true, Nullable: true},
-			{Name: "total_pages", Integer: true, Nullable: true},
-			{Name: "event_type"},
-			{Name: "view_type", Nullable: true},
-			{Name: "custom_event_name", Nullable: true},
-			{Name: "custom_event_props", Nullable: true},
-			{Name: "url", Nullable: true},
-		},
+	all := fieldsOf[client.ChangedEvent]()
+	return Shape{Resource: "events", Fields: slices.DeleteFunc(all, func(f Field) bool { return f.Name == "event_key" })}
+}
+
+// fieldsOf returns the fields of T, a record of package client, in their order in T.
+func fieldsOf[T any]() (list []Field) {
+	for _, f := range fields.Of[T]() {
+		list = append(list, Field{Name: f.Name, Time: f.Time(), Integer: f.Integer(), Nullable: f.Nullable})
 	}
+	return list
 }

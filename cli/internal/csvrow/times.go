@@ -12,23 +12,24 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// TimeFormats are the names of formats of times, with an example of each.
+// TimeFormats lists the names of the formats of times with an example of each, for the texts of help and errors.
 const TimeFormats = "iso (2024-01-31 17:30), text (Jan 31, 2024 5:30 PM), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
 
-// times reads the times of a table.
+// times reads the times in the cells of a table. Each time is in one of layouts, or a number if number is not nil.
 type times struct {
 	layouts []string // of package time; the one that matched last is the first
 	number  func(n float64) (t time.Time, local bool)
 	zone    *time.Location
 }
 
-// CheckTimes checks Options.TimeFormat and Options.TimeZone.
+// CheckTimes returns an error unless format and zone are valid values of Options.TimeFormat and Options.TimeZone.
 func CheckTimes(format, zone string) error {
 	_, err := newTimes(format, zone)
 	return err
 }
 
-// newTimes returns nil if neither a format nor a zone is given. Then times are sent as they are.
+// newTimes returns the reader of times in the given format and zone, which are "iso" and UTC if one of them is empty.
+// The result is nil if both are empty, because times are then sent unchanged.
 func newTimes(format, zone string) (*times, error) {
 	if format == "" && zone == "" {
 		return nil, nil
@@ -69,17 +70,19 @@ func newTimes(format, zone string) (*times, error) {
 	return t, nil
 }
 
-// offsets are those of read's form of times.
+// offsets are the layouts of package time for the offset from UTC at the end of a time. "" is a time without an
+// offset.
 var offsets = []string{"", "Z07:00", "Z0700", " Z07:00", " Z0700", "-07"}
 
 var (
-	// gmt matches an offset such as that of Google's forms: GMT+1.
+	// gmt matches an offset as Google Forms writes it, such as GMT+1.
 	gmt = regexp.MustCompile(`(?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?$`)
-	// meridiem matches the half of a day, such as pm, a.m. or PM.
+	// meridiem matches a digit and the half of the day after the digit, such as 5 pm, 5 a.m. or 5PM.
 	meridiem = regexp.MustCompile(`(?i)(\d ?)([ap])\.?m\b\.?`)
 )
 
-// plain returns text with the half of the day and the offset in the forms of package time.
+// plain rewrites the half of the day and the offset in text, such as p.m. and GMT+1, in the forms that package time
+// reads.
 func plain(text string) string {
 	text = meridiem.ReplaceAllStringFunc(text, func(s string) string {
 		m := meridiem.FindStringSubmatch(s)
@@ -93,7 +96,8 @@ func plain(text string) string {
 
 var clocks = []string{"", " 15:04", " 15:04:05", " 3:04 PM", " 3:04:05 PM", " 3:04PM", ", 15:04", ", 15:04:05", "T15:04:05"}
 
-// combine returns all combinations of a date, a clock and an offset. A date has no offset.
+// combine returns the layouts of all combinations of a date, a clock and an offset. A date without a clock gets no
+// offset.
 func combine(dates, clocks, offsets []string) (all []string) {
 	for _, date := range dates {
 		for _, clock := range clocks {
@@ -107,7 +111,8 @@ func combine(dates, clocks, offsets []string) (all []string) {
 	return all
 }
 
-// directives are those of strptime, as layouts of package time: of any width, and of the full width.
+// directives maps each directive of strptime to two layouts of package time. The first layout is for a directive that
+// is separated from others, and may read a number of one digit. The second is for directives without a separator.
 var directives = map[byte][2]string{
 	'Y': {"2006", "2006"}, 'y': {"06", "06"}, 'm': {"1", "01"}, 'd': {"2", "02"}, 'e': {"2", "02"},
 	'H': {"15", "15"}, 'I': {"3", "03"}, 'M': {"4", "04"}, 'S': {"5", "05"}, 'p': {"PM", "PM"},
@@ -118,7 +123,8 @@ var directives = map[byte][2]string{
 var shorthands = strings.NewReplacer("%%", "%%", "%F", "%Y-%m-%d", "%T", "%H:%M:%S", "%R", "%H:%M", "%D", "%m/%d/%y",
 	".%f", "", ",%f", "") // package time reads fractions without a directive
 
-// layoutsOf translates a pattern with the directives of strptime.
+// layoutsOf translates a pattern with the directives of strptime to layouts of package time. A pattern without a year,
+// with an unknown directive, or with text that looks like a part of a date is an error.
 func layoutsOf(pattern string) ([]string, error) {
 	pattern = shorthands.Replace(pattern)
 	var layout, literal strings.Builder
@@ -160,7 +166,8 @@ func layoutsOf(pattern string) ([]string, error) {
 	return []string{layout.String()}, nil
 }
 
-// read returns the time that text means, in RFC 3339 and UTC. A time that a zone has twice is the first of both.
+// read returns the time in text in RFC 3339 and UTC. If the clock in the zone shows this time twice in a night, read
+// returns the first of both. A time that the clock skips is an error.
 func (t *times) read(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	at, local, ok := t.parse(text)
@@ -186,7 +193,8 @@ func (t *times) read(text string) (string, error) {
 	return at.Format("2006-01-02T15:04:05.999999Z"), nil
 }
 
-// parse returns a time. If it is local, it is the clock's time of the zone, in UTC.
+// parse returns the time in text; ok is false if no format matches. If local is true, text has no offset, and at is
+// the clock's time in the zone, stored as if it were UTC.
 func (t *times) parse(text string) (at time.Time, local, ok bool) {
 	if t.number != nil {
 		n, err := strconv.ParseFloat(text, 64)

@@ -6,21 +6,24 @@ import (
 	"strings"
 )
 
-// Tool is how a tool exports answers.
+// Tool describes the CSV files to which a survey tool exports answers.
 type Tool struct {
 	Name string
-	// Set has templates for fields. The first one counts whose columns are in the file.
+	// Set has templates for fields, as Options.Set has. Of the templates of one field, the first whose columns are
+	// all in the file is used.
 	Set []string
-	// HeaderRows are the rows of the header, 1 or 2. Units are texts of the second row that say nothing.
+	// HeaderRows is the number of header rows, 1 or 2. Units are texts of the second row that are not a part of a
+	// column's name.
 	HeaderRows int
 	Units      []string
-	// After counts the rows after the header that hold no answers.
+	// After is the number of rows after the header that contain no answers.
 	After int
-	// TimeFormat is that of Options.
+	// TimeFormat is the value of Options.TimeFormat if the user gave none.
 	TimeFormat string
 }
 
-// Tools are the tools that are known. Their files have no contact by default: the answer's id stands for the person.
+// Tools are the survey tools that import knows. Where a tool has no column for the contact, the id of the answer also
+// identifies the contact.
 var Tools = []Tool{
 	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", Set: []string{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
@@ -35,7 +38,8 @@ var Tools = []Tool{
 		"created_at={Submission Date}", "updated_at={Last Update Date}"}},
 }
 
-// FindTool returns a tool by its name. The name "" is a file with one header row.
+// FindTool returns the tool with the given name, or an error. For the name "", FindTool returns a Tool for files of
+// any program, with one header row and no templates.
 func FindTool(name string) (Tool, error) {
 	if name == "" {
 		return Tool{HeaderRows: 1}, nil
@@ -47,8 +51,9 @@ func FindTool(name string) (Tool, error) {
 	return Tools[i], nil
 }
 
-// Header returns the names of columns from the header rows. A text of the first row is also of the columns after it that have
-// none. With a tool, a name that occurs again gets a number.
+// Header returns the names of columns from one or two header rows. Of two rows, a text of the first also applies to the
+// columns after it without such a text. A text of the second follows after a colon, unless it is one of Units. With a
+// tool, a name that occurs again gets a number.
 func (t Tool) Header(rows [][]string) []string {
 	header := slices.Clone(rows[0])
 	if len(rows) > 1 {
@@ -76,7 +81,8 @@ func (t Tool) Header(rows [][]string) []string {
 	return header
 }
 
-// Apply adds what the tool says to o, where o says nothing. header are the names of the columns.
+// Apply returns o with the tool's templates and its format of times, where o has none. header has the names of the
+// columns: a template with a missing column is not used.
 func (t Tool) Apply(o Options, header []string) Options {
 	o.Set = slices.Clone(o.Set)
 	given := map[string]bool{}

@@ -1,5 +1,6 @@
-// Package databases creates the databases and roles of an installation on a Postgres server, and the Secrets with
-// their URLs. It grants no rights on tables: the services' migrations do.
+// Package databases creates the databases and roles of an installation on a Postgres server. The package also makes the
+// manifests of the Kubernetes Secrets with the URLs. The package grants no rights on tables: the migrations of the
+// services do.
 package databases
 
 import (
@@ -18,20 +19,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
-// Database is the database of a service, or that of the keys.
+// Database is the database of one service, or the database of the API keys.
 type Database struct {
 	Name   string
 	Secret string // the name of its Secret, after that of the release: entries-database
 	Roles  []Role // the owner comes first
 }
 
-// Role is a role of a database that may log in.
+// Role is a role of a database that may log in. Each role has its own URL in the Secret of the database.
 type Role struct {
 	Name     string
 	Variable string // the setting of its URL, and the key in the Secret
 }
 
-// All returns the databases of an installation. The names of databases and roles begin with prefix.
+// All returns the databases of an installation. The names of all databases and roles begin with prefix, which may be
+// empty.
 func All(prefix string) []Database {
 	var all []Database
 	for _, service := range []string{"entries", "embeddables", "experiments", "region"} {
@@ -51,10 +53,11 @@ func All(prefix string) []Database {
 	}})
 }
 
-// prefixes are names that SQL takes without quotes, and that leave room for the longest role.
+// prefixes matches prefixes of names that SQL accepts without quotes. The maximum length leaves room for the longest
+// role name.
 var prefixes = regexp.MustCompile(`^([a-z][a-z0-9_]{0,30})?$`)
 
-// SecretNames returns the names of the Secrets of a release.
+// SecretNames returns the names of the Secrets of a release, one for each database of [All].
 func SecretNames(release string) []string {
 	var names []string
 	for _, d := range All("") {
@@ -63,38 +66,41 @@ func SecretNames(release string) []string {
 	return names
 }
 
-// Plan has the missing roles and databases of a server, as SQL that the administrator executes. It contains no passwords,
-// only their verifiers.
+// Plan has the missing roles and databases of a server, as SQL that the administrator executes. The SQL contains no
+// passwords, only their verifiers.
 type Plan struct {
 	Roles     []string // statements for one transaction
 	Databases []string // statements after that, outside a transaction
-	// Secrets have all URLs, with the passwords that apply after the statements.
+	// Secrets have the URLs of all roles, with the passwords that apply after the statements were executed.
 	Secrets Secrets
 }
 
-// Options selects what a plan contains.
+// Options are the settings of [New]: the release, the server, and the passwords to keep or replace.
 type Options struct {
 	// Release is the full name of the release, with which the names of its Secrets begin.
 	Release string
-	// Server is the server as pods reach it, as a URL with a host and parameters. Its user and database are ignored.
+	// Server is the URL of the server as pods reach it, with a host and parameters. The user and the database in this
+	// URL are ignored.
 	Server config.Secret
 	// Prefix is the beginning of the names of databases and roles, for a second installation on a server. Empty: none.
 	Prefix string
-	// Known are the Secrets of an earlier run. Their URLs stay as they are.
+	// Known are the Secrets of an earlier run. The URLs in these Secrets stay as they are, except for the passwords
+	// that New generates.
 	Known Secrets
-	// Rotate gives existing roles new passwords.
+	// Rotate gives the roles that exist on the server new passwords.
 	Rotate bool
 }
 
-// UnknownPasswordsError reports roles that exist, and whose passwords the known Secrets do not have.
+// UnknownPasswordsError reports roles that exist on the server, but whose passwords are not in the known Secrets.
 type UnknownPasswordsError struct{ Roles []string }
 
-// Error names the roles.
+// Error returns a message with the names of the roles.
 func (e *UnknownPasswordsError) Error() string {
 	return "the roles " + strings.Join(e.Roles, ", ") + " exist, and their passwords are not known"
 }
 
-// Connect connects to the server as the administrator.
+// Connect connects to the server with the administrator's URL. The error for a malformed URL does not contain the
+// URL, because of its password.
 func Connect(ctx context.Context, admin config.Secret) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(admin.Reveal())
 	if err != nil {
@@ -104,13 +110,14 @@ func Connect(ctx context.Context, admin config.Secret) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// errURL omits the URL, which may contain a password.
+// errURL is the error for a malformed URL of the server. The error omits the URL, which may contain a password.
 var errURL = errors.New("the server's URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
-// instead says how to name the server.
+// instead is the advice at the end of an error about the server's URL: which flag gives another URL.
 const instead = "give the server as pods reach it: --server 'postgres://db.example.com:5432?sslmode=require'"
 
-// parseServer reads the URL of the server as pods reach it. It refuses what cannot be part of all roles' URLs.
+// parseServer reads the URL of the server as pods reach it. A parameter such as user or password is an error, because
+// it would apply to all roles.
 func parseServer(text config.Secret) (*url.URL, error) {
 	server, err := url.Parse(text.Reveal())
 	if err != nil || server.Scheme != "postgres" && server.Scheme != "postgresql" {
@@ -127,7 +134,8 @@ func parseServer(text config.Secret) (*url.URL, error) {
 	return server, nil
 }
 
-// New compares the server with what an installation needs. It changes nothing.
+// New compares the server with the needs of an installation, and returns the plan of the missing parts. New changes
+// nothing on the server. If passwords of existing roles are not known, the error is an [UnknownPasswordsError].
 func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 	server, err := parseServer(o.Server)
 	if err != nil {
@@ -174,7 +182,7 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 	return p, nil
 }
 
-// passwordIn returns the password in a URL, which may have several hosts, or "".
+// passwordIn returns the password in a URL of Postgres, or "" if there is none. The URL may name several hosts.
 func passwordIn(text string) string {
 	first, _, _ := strings.Cut(text, ",")
 	u, err := url.Parse(first)
@@ -185,7 +193,8 @@ func passwordIn(text string) string {
 	return password
 }
 
-// withPasswords returns comma-separated URLs, or a URL of several hosts, with the new passwords of some roles.
+// withPasswords returns urls with new passwords for the roles in passwords. urls is a list of URLs separated by
+// commas, or one URL of several hosts.
 func withPasswords(urls string, passwords map[string]string) string {
 	all := strings.Split(urls, ",")
 	for i, text := range all {
@@ -199,7 +208,8 @@ func withPasswords(urls string, passwords map[string]string) string {
 	return strings.Join(all, ",")
 }
 
-// role adds the statements for a role.
+// role adds the statement that creates a missing role, or that gives an existing role a new password if rotate is set.
+// A role other than the owner also gets a statement timeout, unless the role has one.
 func (p *Plan) role(r Role, password string, there existing, owner, rotate bool) error {
 	verb := "CREATE"
 	exists := slices.Contains(there.roles, r.Name)
@@ -219,7 +229,9 @@ func (p *Plan) role(r Role, password string, there existing, owner, rotate bool)
 	return nil
 }
 
-// database adds the statements for a database. Only a superuser and the members of a role may create a database for it.
+// database adds the statements that create a missing database. Only a superuser or a member of the owner role may create a
+// database for the owner. So any other administrator becomes a member until the database exists. An existing database of
+// another role is an error.
 func (p *Plan) database(d Database, there existing) error {
 	owner := d.Roles[0].Name
 	actual, exists := there.owners[d.Name]
@@ -238,7 +250,7 @@ func (p *Plan) database(d Database, there existing) error {
 	return nil
 }
 
-// existing has the roles and databases of a server.
+// existing has the roles and databases that a server has before the plan.
 type existing struct {
 	roles       []string
 	limited     []string          // roles with a statement_timeout
@@ -259,7 +271,7 @@ func look(ctx context.Context, conn *pgx.Conn) (existing, error) {
 	return e, err
 }
 
-// SQL returns all statements, for a client such as psql.
+// SQL returns all statements of the plan in their order, for a client such as psql.
 func (p Plan) SQL() []string {
 	if len(p.Roles) == 0 {
 		return p.Databases
@@ -267,8 +279,8 @@ func (p Plan) SQL() []string {
 	return slices.Concat([]string{"BEGIN"}, p.Roles, []string{"COMMIT"}, p.Databases)
 }
 
-// Apply executes the statements. It calls save before it commits the roles, and changes nothing if save fails. After an
-// error, a new plan has what is still missing.
+// Apply executes the statements of the plan. Apply calls save before the roles are committed, and changes nothing if
+// save fails. After an error, the administrator makes a new plan, which has the parts that are still missing.
 func (p Plan) Apply(ctx context.Context, conn *pgx.Conn, save func() error) error {
 	err := pgx.BeginFunc(ctx, conn, func(pgx.Tx) error {
 		if err := execute(ctx, conn, p.Roles); err != nil {

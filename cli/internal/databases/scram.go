@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// scramVerifier returns what Postgres stores of a password, in the form of RFC 5803, so that no statement or log has the
-// password itself. It does not normalize the password.
+// scramVerifier returns the verifier of a password that Postgres stores, in the form of RFC 5803. With a verifier, no
+// statement or log contains the password. scramVerifier does not normalize the password.
 func scramVerifier(password string) (string, error) {
 	const iterations = 4096 // as Postgres and psql
 	salt := []byte(rand.Text())

@@ -13,10 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Secrets are the contents of Kubernetes Secrets, by name and key.
+// Secrets are the contents of Kubernetes Secrets: the value of each key, by the name of the Secret and the key.
 type Secrets map[string]map[string]string
 
-// manifest is a Secret, or the list that kubectl get prints.
+// manifest is a Kubernetes Secret, or the list of Secrets that kubectl get prints.
 type manifest struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -28,8 +28,8 @@ type manifest struct {
 	Items      []manifest        `yaml:"items,omitempty"`
 }
 
-// ReadSecrets reads the Secrets of a release as [Secrets.Manifests] or kubectl get prints them, in YAML or JSON. It refuses
-// other objects.
+// ReadSecrets reads the Secrets of a release as [Secrets.Manifests] or kubectl get prints them, in YAML or JSON. Any
+// other object is an error.
 func ReadSecrets(text []byte, release string) (Secrets, error) {
 	all := Secrets{}
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -64,7 +64,7 @@ func ReadSecrets(text []byte, release string) (Secrets, error) {
 	}
 }
 
-// Manifests returns the Secrets in YAML, for kubectl apply.
+// Manifests returns the Secrets as documents of YAML, sorted by name, for kubectl apply.
 func (s Secrets) Manifests() ([]byte, error) {
 	var text bytes.Buffer
 	documents := yaml.NewEncoder(&text)

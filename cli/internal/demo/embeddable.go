@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Version is a version of an embeddable for the ingest endpoint.
+// Version is a version of an embeddable, in the form of the ingest endpoint. Definition is JSON in a string.
 type Version struct {
 	EmbeddableID string    `json:"embeddable_id"`
 	ProjectID    string    `json:"project_id"`
@@ -16,7 +16,7 @@ type Version struct {
 	Definition   string    `json:"json_string"`
 }
 
-// Embeddables returns the flows of the entries, each with the definition of its latest version.
+// Embeddables returns the embeddables of the demo project, each with the definition of its latest version.
 func Embeddables() []client.EmbeddableWithDefinition {
 	var all []client.EmbeddableWithDefinition
 	for _, f := range flows() {
@@ -28,7 +28,7 @@ func Embeddables() []client.EmbeddableWithDefinition {
 	return all
 }
 
-// Versions returns all versions of all embeddables. The events name all of them.
+// Versions returns all versions of all embeddables, embeddable by embeddable. Each version has events that name it.
 func Versions() []Version {
 	var all []Version
 	for _, f := range flows() {
@@ -42,13 +42,13 @@ func Versions() []Version {
 	return all
 }
 
-// WriteEmbeddables writes all embeddables as NDJSON.
+// WriteEmbeddables writes the embeddables of [Embeddables] as NDJSON.
 func WriteEmbeddables(w io.Writer) error { return writeEach(w, Embeddables()) }
 
-// WriteVersions writes all versions as NDJSON, embeddable by embeddable.
+// WriteVersions writes the versions of [Versions] as NDJSON, embeddable by embeddable.
 func WriteVersions(w io.Writer) error { return writeEach(w, Versions()) }
 
-// definition returns the definition of a version of the flow, as JSON.
+// definition returns the definition of a version of the flow, as JSON. number is the version's number, from 1.
 func (f flow) definition(number int) string {
 	r := f.releases[number-1]
 	pages := make([]pairs, len(f.pages))
@@ -66,7 +66,7 @@ func (f flow) definition(number int) string {
 	return string(b)
 }
 
-// page returns the definition of the page at index in the release r.
+// page returns the definition of the page of f at index, as the release r shows the page.
 func (f flow) page(r release, index int) pairs {
 	p := f.pages[index]
 	components := []pairs{}

@@ -7,16 +7,16 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Experiment is an experiment for the ingest endpoint.
+// Experiment is an experiment in the form of the ingest endpoint, which names the project.
 type Experiment struct {
 	ProjectID string `json:"project_id"`
 	client.Experiment
 }
 
-// WriteExperiments writes all experiments as NDJSON.
+// WriteExperiments writes the experiments of [Experiments] as NDJSON.
 func WriteExperiments(w io.Writer) error { return writeEach(w, Experiments()) }
 
-// Experiments returns the project's experiments, the oldest first. Every status occurs.
+// Experiments returns the project's experiments, the oldest first. Each possible status occurs at least once.
 func Experiments() []Experiment {
 	const solar, loan, skin = "emb_solar7kq2", "emb_loan3xw9d", "emb_skin5mh8t"
 	return []Experiment{
@@ -92,8 +92,8 @@ func Experiments() []Experiment {
 	}
 }
 
-// experiment returns an experiment with the fields that every one has. created and updated are days counted from the
-// first. fill sets further fields.
+// experiment returns an experiment with the fields that every experiment has. created and updated count days from the
+// first day of the project. fill sets further fields.
 func experiment(id, flowID string, created, updated int, fill func(*Experiment)) Experiment {
 	first := End().AddDate(0, 0, -Days)
 	e := Experiment{ProjectID, client.Experiment{
@@ -105,12 +105,13 @@ func experiment(id, flowID string, created, updated int, fill func(*Experiment))
 	return e
 }
 
-// variant returns the settings of one variant.
+// variant returns the settings of one variant of an experiment. weight is the percentage of visitors who get the
+// variant.
 func variant(name string, version, weight int) pairs {
 	return pairs{{"name", name}, {"version_number", version}, {"weight", weight}}
 }
 
-// text returns v as stringified JSON.
+// text returns the JSON of v as a string, for fields that contain JSON in a string.
 func text(v any) *string {
 	b, _ := plain(v) // never fails: it only contains strings, numbers and lists of them
 	return new(string(b))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// flow is an embeddable of the demo project: pages that a visitor goes through.
+// flow is an embeddable of the demo project: a sequence of pages with questions for a visitor.
 type flow struct {
 	id       string
 	title    string
@@ -17,7 +17,7 @@ type flow struct {
 	pages    []page
 }
 
-// release is a version of a flow with its look. All versions have the same pages and questions.
+// release is a version of a flow with its look. All versions of a flow have the same pages and questions.
 type release struct {
 	day      int // from the first of the project's days
 	note     string
@@ -27,21 +27,21 @@ type release struct {
 	button   string // text of the button to the next page
 }
 
-// page is one page of a flow with its questions.
+// page is one page of a flow with its questions. key identifies the page in events.
 type page struct {
 	id, key   string
 	title     string
 	questions []question
 }
 
-// question is one question of a page. Its answer is a field of the entry's data.
+// question is one question of a page. The answer becomes a field of the entry's data, with the name in name.
 type question struct {
 	name  string
 	label string
 	// input describes the input element, in the form of the flow's definition.
 	input  pairs
 	answer func(v *visitor) any
-	// optional is the percentage of visitors that give no answer, which is null.
+	// optional is the percentage of visitors who give no answer. Their answer is null.
 	optional int
 }
 
@@ -52,7 +52,7 @@ type customEvent struct {
 	props func(v *visitor) pairs
 }
 
-// pairs is a JSON object that keeps its order.
+// pairs is a JSON object whose fields keep the order of the slice.
 type pairs []pair
 
 type pair struct {
@@ -60,23 +60,23 @@ type pair struct {
 	value any
 }
 
-// visitor is the person of one entry, with the generator of their choices.
+// visitor is the contact of one entry, with the random generator of the contact's choices.
 type visitor struct {
 	rng         *rand.Rand
 	first, last string
 	contactID   string
 }
 
-// pick returns one of choices, all with the same probability.
+// pick returns one of choices at random. All choices have the same probability.
 func pick[T any](v *visitor, choices ...T) T { return choices[v.rng.IntN(len(choices))] }
 
-// between returns a number from low to high. Numbers in the middle are more likely.
+// between returns a random number from low to high, both included. Numbers in the middle are more likely.
 func (v *visitor) between(low, high int) int {
 	width := high - low + 1
 	return low + (v.rng.IntN(width)+v.rng.IntN(width))/2
 }
 
-// choose returns a question with one choice.
+// choose returns a question of which the visitor selects exactly one of choices.
 func choose(name, label string, choices ...string) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "single_choice"}, {"options", choices}},
@@ -84,7 +84,7 @@ func choose(name, label string, choices ...string) question {
 	}
 }
 
-// chooseSeveral returns a question with any number of choices.
+// chooseSeveral returns a question of which the visitor selects any number of choices, including none.
 func chooseSeveral(name, label string, choices ...string) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "multiple_choice"}, {"options", choices}},
@@ -92,7 +92,7 @@ func chooseSeveral(name, label string, choices ...string) question {
 	}
 }
 
-// number returns a question for a whole number, a multiple of step.
+// number returns a question for a whole number from low to high. The answers are multiples of step.
 func number(name, label string, low, high, step int) question {
 	return question{
 		name: name, label: label, input: numberInput(low, high, step),
@@ -104,7 +104,7 @@ func numberInput(low, high, step int) pairs {
 	return pairs{{"type", "number"}, {"min", low}, {"max", high}, {"step", step}}
 }
 
-// agree returns a question for yes or no. yes is the percentage of answers that are yes.
+// agree returns a question for yes or no. yes is the percentage of visitors who answer yes.
 func agree(name, label string, yes int) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "checkbox"}},
@@ -112,12 +112,12 @@ func agree(name, label string, yes int) question {
 	}
 }
 
-// write returns a question for free text. kind is the type of its input.
+// write returns a question for free text. kind is the type of the input element, such as email.
 func write(name, label, kind string, answer func(v *visitor) any) question {
 	return question{name: name, label: label, input: pairs{{"type", kind}}, answer: answer}
 }
 
-// unanswered sets the percentage of visitors that give no answer.
+// unanswered returns a copy of q that the given percentage of visitors does not answer.
 func (q question) unanswered(often int) question {
 	q.optional = often
 	return q
@@ -147,7 +147,8 @@ func several(v *visitor, choices ...string) []string {
 	return chosen
 }
 
-// version returns the number of the version that was live at t.
+// version returns the number, from 1, of the version that was live at t. version returns 1 for a time before all
+// releases.
 func (f flow) version(t time.Time) int {
 	n := 1
 	for i, r := range f.releases {
@@ -158,5 +159,5 @@ func (f flow) version(t time.Time) int {
 	return n
 }
 
-// live returns the time at which the release went live.
+// live returns the time at which the release went live, which is midnight in UTC.
 func (r release) live() time.Time { return End().AddDate(0, 0, r.day-Days) }

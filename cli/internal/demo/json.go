@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// decimal is an amount in hundredths, written with two decimal places.
+// decimal is an amount in hundredths, written with two decimal places. The amount is not negative.
 type decimal struct{ hundredths int }
 
-// MarshalJSON writes the amount without going through floating point.
+// MarshalJSON writes the amount as a number with two decimal places, without a conversion to floating point.
 func (d decimal) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%02d", d.hundredths/100, d.hundredths%100), nil
 }
 
-// MarshalJSON writes the object in the order of its pairs.
+// MarshalJSON writes the pairs as a JSON object, in the order of the slice.
 func (p pairs) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, pair := range p {
@@ -34,7 +34,7 @@ func (p pairs) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// plain marshals v without escapes for HTML.
+// plain returns the JSON of v. In contrast to json.Marshal, plain does not escape the characters <, > and &.
 func plain(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

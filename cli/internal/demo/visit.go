@@ -9,16 +9,17 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// seed determines all data.
+// seed is the start value of all random generators, so seed determines all random data of the project.
 const seed = 20261001
 
-// Fewest and most events that one entry has.
+// The minimum and the maximum number of events that one entry has.
 const (
 	fewest = 1
 	most   = 24
 )
 
-// visits generates all entries, the oldest first, and the events of each.
+// visits generates all entries, the oldest first, and calls each with every entry and its events. visits stops at the
+// first error that each returns.
 func visits(each func(client.Entry, []Event) error) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	all, custom := flows(), customEvents()
@@ -34,7 +35,7 @@ func visits(each func(client.Entry, []Event) error) error {
 	return nil
 }
 
-// eventCounts returns the number of events of each entry. Their sum is EventCount.
+// eventCounts returns the number of events of each entry. The sum of all numbers is [EventCount].
 func eventCounts(rng *rand.Rand) []int {
 	counts := make([]int, EntryCount)
 	sum := 0
@@ -61,8 +62,8 @@ func eventCounts(rng *rand.Rand) []int {
 	return counts
 }
 
-// startTimes returns the start times of the entries in ascending order, with more by day than by night and more on
-// weekdays.
+// startTimes returns the start times of the entries in ascending order. More entries start by day than by night, and
+// more on weekdays than on weekends.
 func startTimes(rng *rand.Rand) []time.Time {
 	first := End().AddDate(0, 0, -Days)
 	weights := make([]int, Days*24)
@@ -92,7 +93,7 @@ func startTimes(rng *rand.Rand) []time.Time {
 		perHour[h]++
 	}
 	for h, n := range perHour {
-		// Spreads them evenly within the hour except for some seconds, so that they need no sorting.
+		// The entries of an hour are spread over equal parts of the hour, so the start times need no sorting.
 		for i := range n {
 			slot := time.Hour / time.Duration(n)
 			within := slot*time.Duration(i) + time.Duration(rng.Int64N(int64(slot)))
@@ -102,7 +103,7 @@ func startTimes(rng *rand.Rand) []time.Time {
 	return starts
 }
 
-// visit generates the i-th entry, which begins at start and has exactly count events.
+// visit generates the i-th entry, which begins at start, and exactly count events of the entry.
 func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (client.Entry, []Event) {
 	v := newVisitor(rng)
 	f := flowOf(rng, all)
@@ -159,7 +160,8 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 	return entry, events
 }
 
-// answers returns the visitor's answers on the pages before the furthest one, and on that too if the visit is finished.
+// answers returns the visitor's answers as JSON: those on the pages before the furthest page. The answers on the
+// furthest page are included if the visitor left the page, and otherwise with a probability of one half.
 func answers(v *visitor, f flow, furthest, here int) string {
 	data := pairs{}
 	for i, p := range f.pages {
@@ -198,7 +200,8 @@ func customOn(key string, custom []customEvent) (customEvent, bool) {
 	return customEvent{}, false
 }
 
-// newVisitor returns one of 7,000 contacts, so that some visit more than once.
+// newVisitor returns a random one of 7,000 contacts, so that some contacts have more than one entry. The name of a
+// contact is always the same.
 func newVisitor(rng *rand.Rand) *visitor {
 	n := rng.IntN(7000)
 	own := rand.New(rand.NewPCG(seed, 1<<40+uint64(n))) // the same contact always has the same name
@@ -211,7 +214,7 @@ func newVisitor(rng *rand.Rand) *visitor {
 	return v
 }
 
-// suffix returns three characters for the end of an id.
+// suffix returns three random characters for the end of an entry's id.
 func suffix(rng *rand.Rand) string {
 	const alphabet = "23456789abcdefghjkmnpqrstvwxyz"
 	b := make([]byte, 3)

@@ -1,5 +1,6 @@
-// Package destination opens where the changes of a project go. A destination is a copy in Postgres, in a folder or in a
-// bucket, or it is a receiver of webhooks. The errors are those of a command line, so they name flags.
+// Package destination opens the destination of a project's changes. A destination is a copy in Postgres, in a folder
+// or in a bucket, or a receiver of webhooks. The errors of the package are errors of a command line, so they name
+// flags.
 package destination
 
 import (
@@ -7,32 +8,32 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/files"
+	"github.com/lectern-dev/lectern/copies/postgres"
+	"github.com/lectern-dev/lectern/copies/push"
 )
 
-// Destination is a copy or a receiver that can print its address.
+// Destination is a copy or a receiver of webhooks. String returns its kind and its address, for messages.
 type Destination interface {
-	replicate.Destination
+	copies.Destination
 	fmt.Stringer
-	// Full reports whether a key has no column because there are too many.
+	// Full reports whether a key of entry_data has no column because the copy has the maximum number of columns.
 	Full() bool
 }
 
-// Options describe a destination.
+// Options are the settings of a destination, which come from the command's flags and the environment.
 type Options struct {
 	URL        string // by its scheme: postgres, file, s3, or https for a receiver
 	Schema     string // of a copy in Postgres, or of the state of a receiver
-	Source     replicate.Source
+	Source     copies.Source
 	Moved      bool // continue a copy that was made from another URL of the same deployment
 	Columns    columns.Choice
-	Mask       *replicate.Mask
+	Mask       *copies.Mask
 	SoftDelete bool              // Postgres only: keep removed rows
-	Verify     bool              // compare the copy instead
+	Verify     bool              // compare the copy with its source; an error for a receiver
 	Repair     bool              // with Verify: mend the copy
 	Resume     bool              // send again to a receiver that answered 410
 	Note       func(text string) // for the user; nil for none
@@ -40,18 +41,20 @@ type Options struct {
 	Receiver   ReceiverFlags
 }
 
-// lockWait is how long a copy waits for another run that holds its lock. A killed run holds the lock until Postgres notices.
+// lockWait is how long a copy in Postgres waits for another run that holds the copy's lock. After a kill, a run holds
+// the lock until Postgres notices.
 const lockWait = 5 * time.Second
 
-// Open returns the destination of o.URL.
+// Open returns the destination that the scheme of o.URL selects. Each error is a usage error, such as a flag that this
+// destination does not support.
 func Open(o Options) (Destination, error) {
-	// The text may hold a password, so errors do not show it.
+	// o.URL may contain a password, so errors do not show the URL.
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, shell.Usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX or https://HOST/PATH")
 	}
 	if receives := u.Scheme == "https" || u.Scheme == "http"; !receives && (o.Resume || o.Receiver.given()) {
-		return nil, shell.Usagef("--types, --from, --state, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
+		return nil, shell.Usagef("--types, --from, --state, --header-file, --skip or --resume was given with the scheme %s; allowed: https", u.Scheme)
 	} else if receives {
 		return o.receiver()
 	}
@@ -87,7 +90,7 @@ func Open(o Options) (Destination, error) {
 	return nil, shell.Usagef("--to was given with the scheme %q; allowed: postgres, file, s3, https", u.Scheme)
 }
 
-// receiver returns the receiver of o.URL.
+// receiver returns the receiver of webhooks at o.URL. A missing --state and a given --verify are usage errors.
 func (o Options) receiver() (Destination, error) {
 	if o.Receiver.State == "" {
 		return nil, shell.Usagef("--state is missing: it keeps the position, in a file or in Postgres")

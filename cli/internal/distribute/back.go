@@ -8,8 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// bringBack turns a distributed table into a local table of the coordinator. It keeps rows, constraints, indexes, owner,
-// grants, and the next numbers of identity columns. Citus' undistribute_table refuses tables with identity columns.
+// bringBack turns a distributed table into a local table of the coordinator. The table keeps its rows, owner, grants,
+// indexes, and all constraints except foreign keys. An identity column continues after the largest number in the
+// column. The function undistribute_table of Citus is not used, because the function refuses tables with identity
+// columns.
 func bringBack(ctx context.Context, tx pgx.Tx, t table) error {
 	var schema, name, owner string
 	var columns, identities, indexes, grants []string

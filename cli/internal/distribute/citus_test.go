@@ -45,7 +45,7 @@ func TestLongCitusInPlace(t *testing.T) {
 func TestCitusKeysInPlace(t *testing.T) {
 	server := pgtest.NeedCitus(t)
 	db := server.PlainDatabase(t, pgkeys.Schema())
-	keys := authtest.On(t, db, config.Secret{})
+	keys := authtest.On(t, db, config.ServerURL{})
 	key := keys.Key("p")
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -53,7 +53,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 		URL: config.NewSecret(server.Superuser(db)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
 		Say: t.Logf,
 	}
-	pool, err := pgdb.Open(ctx, config.NewSecret(db.ReaderURL), pgdb.Options{})
+	pool, err := pgdb.Open(ctx, config.NewServerURL(db.ReaderURL), pgdb.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,12 @@
 // Package distribute distributes the tables of a Postgres database over the machines of a Citus cluster, in place and
-// while services read from it. It is independent of the services: it distributes every table whose primary key begins
-// with project_id by that column, with the same colocation.
+// while services read from the database. The package is independent of the services: every table whose primary key
+// begins with project_id is distributed by that column, with the same colocation.
 //
-// There are four steps. Only the last cannot be undone:
+// There are four methods, one for each step of the operator:
 //
 //   - [Database.Prepare] registers the machines with each other. No table changes.
-//   - [Database.Distribute] copies the tables, compares the copies, and switches over in one transaction. Reads continue;
-//     writes wait.
+//   - [Database.Distribute] copies the tables, compares the copies, and switches over in one transaction. Reads
+//     continue, and writes wait.
 //   - [Database.Undo] moves all tables back to one machine, with the rows that were written in the meantime.
 //   - [Database.Finish] frees the space that the tables took on the first machine.
 package distribute
@@ -25,32 +25,33 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Database is a database of a service, on the Postgres that becomes the coordinator.
+// Database is the database of a service, on the Postgres server that becomes the coordinator of the cluster.
 type Database struct {
-	// URL is the connection string of a superuser. The same credentials are used for the workers.
+	// URL is the connection string of a superuser. The workers are reached with the same user and password.
 	URL config.Secret
 
-	// Coordinator is the address of the coordinator for the workers, host:port.
+	// Coordinator is the address of the coordinator as workers reach the coordinator, host:port.
 	Coordinator string
 
-	// Workers are the addresses of the workers for the coordinator and this program, host:port each.
+	// Workers are the addresses of the workers, host:port each, as the coordinator and this program reach the
+	// workers.
 	Workers []string
 
-	// Say receives a message for each step.
+	// Say is called with a message for the operator about each step.
 	Say func(format string, args ...any)
 }
 
-// Table is a table that was distributed or moved back.
+// Table is a table that [Database.Distribute] or [Database.Undo] moved, with its number of rows.
 type Table struct {
 	Name string // qualified, and quoted if necessary
 	Rows int64
 }
 
-// errNoCitus tells the operator how to install Citus.
+// errNoCitus is the error for a server without Citus. The text tells the operator how to install Citus.
 var errNoCitus = errors.New("the server has no Citus: install it on all machines, set shared_preload_libraries = 'citus' and wal_level = logical, and restart")
 
-// connect runs do with a connection to a database of a node. The node "" is the host of the URL, and the name "" is the
-// database of the URL.
+// connect runs do with a connection to the database name on the host node. If node is "", the host is that in d.URL.
+// If name is "", the database is that in d.URL.
 func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.Conn) error) error {
 	cfg, err := pgx.ParseConfig(d.URL.Reveal())
 	if err != nil {
@@ -83,7 +84,7 @@ func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.
 	return do(conn)
 }
 
-// facts holds properties of the database on the coordinator.
+// facts holds properties of the database on the coordinator, as look reads them.
 type facts struct {
 	name, owner string
 	citus       bool // the extension is installed
@@ -101,8 +102,8 @@ func look(ctx context.Context, conn *pgx.Conn) (f facts, err error) {
 	return f, err
 }
 
-// Prepare creates the roles, the database and the extension on every worker, and registers the nodes with each other.
-// Repeating it does no harm.
+// Prepare creates missing roles and the database on every worker, creates the extension on all machines, and registers
+// the machines with each other. The operator may repeat Prepare.
 func (d *Database) Prepare(ctx context.Context) error {
 	if len(d.Workers) == 0 {
 		return errors.New("no worker is named")
@@ -174,7 +175,8 @@ func (d *Database) prepareWorker(ctx context.Context, worker string, f facts, ro
 	})
 }
 
-// role is a role that owns an object in the database or has a grant there.
+// role is a role of Postgres that owns an object in the database or has a grant in the database, and is not a
+// superuser.
 type role struct {
 	name     string
 	login    bool
@@ -202,7 +204,7 @@ func rolesOf(ctx context.Context, conn *pgx.Conn) ([]role, error) {
 	})
 }
 
-// ensure creates the role if it is missing.
+// ensure creates the role on a worker if the role is missing, with the same password as on the coordinator.
 func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
 	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, r.name).Scan(&there)

@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Distribute copies every table of projects to the workers and switches over, in one transaction. Before the commit, it
-// compares the number of rows and a checksum of each table, and rolls back on a difference. Writes wait meanwhile. Tables
-// that are already distributed stay unchanged.
+// Distribute copies every table whose primary key begins with project_id to the workers and switches over, in one
+// transaction. Before the commit, Distribute compares the number of rows and a checksum of each table, and rolls back
+// on a difference. Writes wait until the commit. Tables that are already distributed stay unchanged, and are not in the
+// result.
 func (d *Database) Distribute(ctx context.Context) ([]Table, error) {
 	return d.change(ctx, false, func(ctx context.Context, tx pgx.Tx, list []table) error {
 		with := "none"
@@ -28,9 +29,10 @@ func (d *Database) Distribute(ctx context.Context) ([]Table, error) {
 	})
 }
 
-// Undo moves every distributed table back to the coordinator in one transaction, including later rows, and compares them
-// like [Database.Distribute]. Reads and writes wait for the transaction. Then it removes the nodes from each other. The
-// databases on the workers stay, without tables.
+// Undo moves every distributed table back to the coordinator in one transaction, including later rows. Undo compares
+// the rows as [Database.Distribute] does. Writes wait for the transaction, and reads of a table wait after the table
+// was moved. Then Undo removes the workers from the cluster, and the extension from the coordinator. The databases on
+// the workers stay, without tables.
 func (d *Database) Undo(ctx context.Context) ([]Table, error) {
 	done, err := d.change(ctx, true, func(ctx context.Context, tx pgx.Tx, list []table) error {
 		for _, t := range list {
@@ -58,8 +60,8 @@ func (d *Database) Undo(ctx context.Context) ([]Table, error) {
 	return done, err
 }
 
-// Finish frees the space that the tables took on the coordinator before they were distributed. After it, [Database.Undo]
-// has to copy all rows back.
+// Finish frees the space that the tables took on the coordinator before they were distributed. After Finish, the rows
+// are only on the workers.
 func (d *Database) Finish(ctx context.Context) error {
 	return d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		list, err := tablesOf(ctx, conn, true)
@@ -75,11 +77,11 @@ func (d *Database) Finish(ctx context.Context) error {
 	})
 }
 
-// errChanged rolls back a change that altered rows.
+// errChanged is the error for a table whose rows differ after a change. The change is rolled back.
 var errChanged = errors.New("rows or their checksum are not what they were; nothing was changed")
 
-// change runs do with the tables that are distributed, or with those that are not, and commits if their rows are
-// unchanged.
+// change runs do in a transaction, with the tables that are distributed, or with the tables that are not. change
+// commits if the rows of all tables are unchanged, and returns the tables.
 func (d *Database) change(ctx context.Context, distributed bool, do func(context.Context, pgx.Tx, []table) error) (done []Table, err error) {
 	err = d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		f, err := look(ctx, conn)
@@ -126,7 +128,7 @@ func (d *Database) change(ctx context.Context, distributed bool, do func(context
 	return done, err
 }
 
-// table is a table of projects.
+// table is a table whose primary key begins with project_id.
 type table struct {
 	name    string   // in the form of regclass
 	columns []string // expressions that convert each column to the same text on every machine
@@ -140,13 +142,14 @@ func names(list []table) string {
 	return strings.Join(all, ", ")
 }
 
-// querier is a connection or a transaction.
+// querier is a connection or a transaction of pgx, for functions that read with either.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// tablesOf lists the tables whose primary key begins with project_id: the distributed ones, or the others.
+// tablesOf lists the tables whose primary key begins with project_id. distributed selects the distributed tables or
+// all others.
 func tablesOf(ctx context.Context, q querier, distributed bool) ([]table, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.oid::regclass::text,
@@ -172,13 +175,14 @@ func tablesOf(ctx context.Context, q querier, distributed bool) ([]table, error)
 	})
 }
 
-// sum is the number of rows of a table and the sum of their hashes.
+// sum is the number of rows of a table, and the sum of the hashes of all rows.
 type sum struct {
 	rows     int64
 	checksum string
 }
 
-// sums counts the rows of each table and adds up their hashes, so that the order of rows does not matter.
+// sums returns, for each table in list, the number of rows and the sum of the hashes of all rows. The sum does not
+// depend on the order of the rows.
 func sums(ctx context.Context, q querier, list []table) ([]sum, error) {
 	all := make([]sum, len(list))
 	for i, t := range list {

@@ -4,20 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
-	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
+	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/parquetfile"
 )
 
-// conversion converts an export from NDJSON to another format. The header of a CSV file and the schema
-// of a Parquet file need all records, so the conversion begins when the list is complete.
+// conversion converts a complete export from NDJSON to Parquet, or to CSV with columns of entry_data. The names and
+// types of such columns depend on all records, so the conversion begins when the list is complete.
 type conversion func(ctx context.Context, records io.ReadSeeker, to io.Writer) error
 
-// newConversion returns the conversion to the export's format, or nil if pages are written in that format at once.
+// newConversion returns the conversion to the export's format, or nil if pages need no conversion. If the kind of
+// records needs a conversion that does not exist, newConversion returns an error.
 func newConversion(o *Options) (conversion, error) {
 	kind, format := o.Query.Kind, o.Query.Format
 	switch {
@@ -42,7 +45,7 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, w *cs
 	if err := o.observe(ctx, records); err != nil {
 		return err
 	}
-	cells := append([]string(nil), entryColumns...)
+	cells, data := slices.Clone(entryColumns), slices.Index(entryColumns, "entry_data")
 	for _, c := range o.Columns.Columns() {
 		cells = append(cells, c.Name)
 	}
@@ -50,9 +53,11 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, w *cs
 		return err
 	}
 	values := make([]any, len(o.Columns.Columns()))
-	err := eachRecord(ctx, records, o.Converted, func(e *textEntry) error {
-		o.Columns.Values(e.Data, values)
-		cells = append(cells[:0], e.cells()...)
+	err := eachRecord(ctx, records, o.Converted, func(entry *jsontext.Value) (err error) {
+		if cells, err = cellsOf(cells[:0], *entry, entryColumns); err != nil {
+			return err
+		}
+		o.Columns.Values(cells[data], values)
 		for _, v := range values {
 			cells = append(cells, cellOf(v))
 		}
@@ -65,8 +70,8 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, w *cs
 	return w.Error()
 }
 
-// cellOf returns a value of a column as text. Numbers have their shortest form, as in JSON. Times have the form of RFC
-// 3339, in UTC.
+// cellOf returns a value of a column as text, and "" for nil. Numbers have their shortest form, as in JSON. Times have
+// the form of RFC 3339.
 func cellOf(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -100,14 +105,15 @@ func (o *Options) eventsToParquet(ctx context.Context, records io.ReadSeeker, to
 	return writeRows(ctx, records, o.Converted, parquetfile.NewWriter[eventRow](to, nil, nil))
 }
 
-// observe adapts the columns to all records, and rewinds to the first one. Here a type is that of all values of a key.
+// observe adapts the columns to all records, so that the type of a column fits every value of its key. A type that the
+// user listed stays. observe rewinds records to the first record.
 func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
-	err := eachRecord(ctx, records, nil, func(e *struct {
-		ID   string `json:"entry_id"`
-		Data string `json:"entry_data"`
-	}) error {
-		o.Columns.Observe(e.ID, e.Data)
-		return nil
+	cells := make([]string, 0, 2)
+	err := eachRecord(ctx, records, nil, func(entry *jsontext.Value) (err error) {
+		if cells, err = cellsOf(cells[:0], *entry, []string{"entry_id", "entry_data"}); err == nil {
+			o.Columns.Observe(cells[0], cells[1])
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -117,7 +123,7 @@ func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
 	return err
 }
 
-// writeRows writes all records and closes w.
+// writeRows writes all records of NDJSON as rows of a Parquet file, and closes w unless there was an error.
 func writeRows[T any](ctx context.Context, records io.Reader, converted func(int), w *parquetfile.Writer[T]) error {
 	err := eachRecord(ctx, records, converted, func(row *T) error { return w.Write([]T{*row}) })
 	if err != nil {
@@ -126,8 +132,8 @@ func writeRows[T any](ctx context.Context, records io.Reader, converted func(int
 	return w.Close()
 }
 
-// eachRecord calls yield with each record of NDJSON, which is valid until yield returns. If converted is set, it
-// receives the number of records so far.
+// eachRecord calls yield with each record of NDJSON, which is valid until yield returns. After every 1000 records,
+// eachRecord calls converted with their number unless converted is nil, and stops if ctx has ended.
 func eachRecord[T any](ctx context.Context, records io.Reader, converted func(int), yield func(*T) error) error {
 	const pause = 1000 // records between two looks at ctx
 	var record, none T
@@ -150,10 +156,10 @@ func eachRecord[T any](ctx context.Context, records io.Reader, converted func(in
 	})
 }
 
-// micros is a time as Parquet has it: in microseconds since 1970.
+// micros is a time in the form of the Parquet files: microseconds since 1970 in UTC.
 type micros int64
 
-// UnmarshalJSON reads a time of RFC 3339.
+// UnmarshalJSON reads a time of RFC 3339 in a JSON string, and drops digits after the microseconds.
 func (m *micros) UnmarshalJSON(b []byte) error {
 	var t time.Time
 	if err := json.Unmarshal(b, &t); err != nil {
@@ -163,7 +169,7 @@ func (m *micros) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// entryRow is an entry in Parquet.
+// entryRow is a row of a Parquet file of entries. The same struct decodes an entry of the API from JSON.
 type entryRow struct {
 	EntryID      string `json:"entry_id" parquet:"entry_id"`
 	GroupID      string `json:"group_id" parquet:"group_id,dict"`
@@ -175,7 +181,8 @@ type entryRow struct {
 	EntryData    string `json:"entry_data" parquet:"entry_data"`
 }
 
-// eventRow is an event in Parquet.
+// eventRow is a row of a Parquet file of events. The same struct decodes an event of the API from JSON. A nil field is
+// null in both formats.
 type eventRow struct {
 	EntryID                 string  `json:"entry_id" parquet:"entry_id"`
 	ContactID               string  `json:"contact_id" parquet:"contact_id"`

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/columns"
 )
 
 // entriesOf returns a Fetch function for a list of entries with these entry_data.
@@ -425,5 +425,21 @@ func TestNoConversion(t *testing.T) {
 		}})
 	if err == nil || !strings.Contains(err.Error(), "record 2: ") {
 		t.Error(err)
+	}
+}
+
+// TestParquetHasAllFields checks that Parquet has a column for each field that CSV has.
+func TestParquetHasAllFields(t *testing.T) {
+	for _, tt := range []struct {
+		row  any
+		want []string
+	}{{entryRow{}, entryColumns}, {eventRow{}, eventFields}} {
+		var got []string
+		for _, f := range parquet.SchemaOf(tt.row).Fields() {
+			got = append(got, f.Name())
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%T: %s", tt.row, diff)
+		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// csvWriter writes rows of CSV. If safe is set, the file is one for spreadsheets, as the console writes it. The file begins with a byte
-// order mark, and its lines end with CRLF. No cell is a formula, and no cell loses digits.
+// csvWriter writes rows of CSV. If line is not nil, the file is safe for spreadsheets, like the files of the console. A
+// safe file begins with a byte order mark, its rows end with CRLF, and [safeCell] protects its cells.
 type csvWriter struct {
 	*csv.Writer
 	to   io.Writer
@@ -24,7 +24,7 @@ func newCSVWriter(to io.Writer, safe bool) *csvWriter {
 	return &csvWriter{csv.NewWriter(to), to, nil}
 }
 
-// head writes the first row of a file.
+// head writes the header row of a file. If the file is to be safe, head first writes a byte order mark.
 func (w *csvWriter) head(cells ...string) error {
 	if w.line != nil { // Excel takes a file without the mark for one in the code page of the machine
 		if _, err := io.WriteString(w.to, "\ufeff"); err != nil {
@@ -34,7 +34,7 @@ func (w *csvWriter) head(cells ...string) error {
 	return w.write(cells...)
 }
 
-// write writes a row. If the file is to be safe, it changes cells.
+// write writes a row. If the file is to be safe, write first replaces each element of cells by its [safeCell].
 func (w *csvWriter) write(cells ...string) error {
 	if w.line == nil {
 		return w.Write(cells)
@@ -53,20 +53,23 @@ func (w *csvWriter) write(cells ...string) error {
 }
 
 var (
-	// lossy matches digits of which a spreadsheet would drop some: leading zeros, and those after the fifteenth.
+	// lossy matches digits of which a spreadsheet would drop some: leading zeros, and digits after the fifteenth.
 	lossy = regexp.MustCompile(`^-?(0[0-9]|([0-9]\.?){16})[0-9.]*$`)
 
 	number = regexp.MustCompile(`^-?[0-9.]+([eE][+-]?[0-9]+)?$`)
 
 	// formula matches the first character of a formula at the start of a cell. A spreadsheet that separates cells by
-	// semicolons or tabs ignores quotes within a cell. So for it a cell also starts after each of these, and after a line
+	// semicolons or tabs ignores quotes within a cell. So a cell may also start after a semicolon, a tab or a line
 	// break.
 	formula = regexp.MustCompile(`((?:^|[;\t\r\n])[\s\v\p{Z}\x{feff}"]*)([=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])`)
 )
 
-// safeCell puts an apostrophe before each text that a spreadsheet would take for a formula, as OWASP advises against CSV
-// injection. These begin with =, +, -, @ or their wide forms, also after spaces and quotes. It leaves numbers unchanged,
-// except those that would lose digits. safeText of services/console/web does the same: testdata/safe.json has cases for both.
+// safeCell puts an apostrophe before text that a spreadsheet would read as a formula, as OWASP advises against CSV
+// injection. Such text begins with =, +, -, @ or their wide forms, even after spaces and quotes. safeCell also protects
+// a tab or line break at the start, and a number of which a spreadsheet would drop digits. Other numbers without a plus
+// sign stay unchanged.
+//
+// safeText of services/console/web does the same: testdata/safe.json has cases for both functions.
 func safeCell(cell string) string {
 	if lossy.MatchString(cell) {
 		return "'" + cell

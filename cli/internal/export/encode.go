@@ -4,31 +4,35 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/fields"
 )
 
-// Format is the format of an export.
+// Format is the format of the records in an exported file or stream.
 type Format string
 
-// The formats.
+// The formats of an export. Only entries and events can be written as Parquet.
 const (
 	NDJSON  Format = "ndjson"
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
 )
 
-// encoder turns records of NDJSON into the bytes of the export.
+// encoder turns records of NDJSON into the bytes of the export, without a look at later records.
 type encoder interface {
-	// header returns the beginning of the export.
+	// header returns the beginning of the export, such as the first row of CSV; nil is none.
 	header() []byte
-	// append appends the record in line, a line of NDJSON with its end.
+	// append appends a record to dst, in the format of the export. line is the record as a line of NDJSON, with its
+	// line end.
 	append(dst, line []byte) ([]byte, error)
 }
 
-// Kind is the kind of records of an export.
+// Kind is the kind of the records that an export writes. The kind determines the columns of CSV and Parquet.
 type Kind string
 
-// The kinds.
+// The kinds of records. All kinds except [Events] are lists of the API.
 const (
 	Entries     Kind = "entries"
 	PageViews   Kind = "page-views"
@@ -36,7 +40,7 @@ const (
 	Versions    Kind = "versions"
 	Experiments Kind = "experiments"
 
-	// Events are read from the change feed, of which each record is a change.
+	// Events are read from the change feed, in which each record is a change that contains an event.
 	Events Kind = "events"
 )
 
@@ -51,14 +55,9 @@ func newEncoder(q Query) (encoder, error) {
 		return asIs{}, nil
 	case format != CSV:
 	case kind == Entries:
-		return newTable(q.Safe, entryRows, entryColumns...), nil
+		return newFieldTable(q.Safe, entryColumns...), nil
 	case kind == PageViews:
-		columns := []string{"entry_id", "group_id", "project_id", "embeddable_id", "contact_id",
-			"created_at", "updated_at", "timestamp", "page_id", "page_key", "page_index"}
-		if q.IncludeURLs {
-			columns = append(columns, "url")
-		}
-		return newTable(q.Safe, pageViewRows(q.IncludeURLs), columns...), nil
+		return newPageViewTable(q), nil
 	case kind == Embeddables:
 		return newFieldTable(q.Safe, "embeddable_id", "title", "group_id", "project_id"), nil
 	case kind == Versions:
@@ -71,18 +70,17 @@ func newEncoder(q Query) (encoder, error) {
 	return nil, fmt.Errorf("no way to write %s as %s", kind, format)
 }
 
-// asIs writes the records unchanged.
+// asIs is the encoder of NDJSON, which writes the API's lines unchanged.
 type asIs struct{}
 
 func (asIs) header() []byte                          { return nil }
 func (asIs) append(dst, line []byte) ([]byte, error) { return append(dst, line...), nil }
 
-// eventFields are the fields of an event in the order of the API, as import takes them.
-var eventFields = []string{"entry_id", "contact_id", "project_id", "group_id", "embeddable_id", "embeddable_version_number",
-	"timestamp", "page_id", "page_key", "page_index", "max_page_id", "max_page_key", "max_page_index", "total_pages",
-	"event_type", "view_type", "custom_event_name", "custom_event_props", "event_id", "url"}
+// eventFields are the fields of an event in the order of the API, without event_key, which the service makes. Import
+// accepts these fields.
+var eventFields = slices.DeleteFunc(fields.Names[client.ChangedEvent](), func(name string) bool { return name == "event_key" })
 
-// eventOf writes the event of each change.
+// eventOf takes the event out of each change, and encodes the event with another encoder.
 type eventOf struct{ encoder }
 
 func (e eventOf) append(dst, line []byte) ([]byte, error) {
@@ -98,7 +96,8 @@ func (e eventOf) append(dst, line []byte) ([]byte, error) {
 	return e.encoder.append(dst, change.Event)
 }
 
-// objectOf writes records as NDJSON with these fields alone, with unchanged values.
+// objectOf is an encoder of NDJSON. Each object has only the named fields of its record, in this order, with unchanged
+// values. A record without one of the fields is an error.
 type objectOf []string
 
 func (objectOf) header() []byte { return nil }
@@ -123,7 +122,7 @@ func (o objectOf) append(dst, line []byte) ([]byte, error) {
 	return append(dst, "}\n"...), nil
 }
 
-// table writes CSV.
+// table is the encoder of CSV. first is the header row, and rows writes the rows of one record.
 type table struct {
 	rows   func(line []byte, write func(cells ...string) error) error
 	first  []string
@@ -131,7 +130,8 @@ type table struct {
 	csv    *csvWriter
 }
 
-// newTable returns a table with these columns. If safe is set, it is safe for spreadsheets.
+// newTable returns a table with the given header row. rows writes the rows of one record. If safe is set, the CSV is
+// safe for spreadsheets: see [safeCell].
 func newTable(safe bool, rows func([]byte, func(...string) error) error, columns ...string) *table {
 	t := &table{rows: rows, first: columns}
 	t.csv = newCSVWriter(&t.buffer, safe)
@@ -147,7 +147,7 @@ func (t *table) append(dst, line []byte) ([]byte, error) {
 	return t.take(dst, t.rows(line, t.csv.write))
 }
 
-// take moves the written bytes to dst.
+// take moves the CSV that was written so far to the end of dst, and returns err unchanged.
 func (t *table) take(dst []byte, err error) ([]byte, error) {
 	t.csv.Flush()
 	dst = append(dst, t.buffer.Bytes()...)
@@ -155,92 +155,70 @@ func (t *table) take(dst []byte, err error) ([]byte, error) {
 	return dst, err
 }
 
-// newFieldTable returns a table with a row for each record and a column for each field. Text is written unchanged, null
-// as an empty cell, and all else as the JSON of the record.
-func newFieldTable(safe bool, fields ...string) *table {
+// entryColumns are the columns of an entry in CSV: the fields of the API in their order.
+var entryColumns = fields.Names[client.Entry]()
+
+// newFieldTable returns a table with a row for each record and a column for each field in names.
+func newFieldTable(safe bool, names ...string) *table {
 	return newTable(safe, func(line []byte, write func(...string) error) error {
-		var record map[string]json.RawMessage
-		if err := json.Unmarshal(line, &record); err != nil {
+		cells, err := cellsOf(nil, line, names)
+		if err != nil {
 			return err
 		}
-		cells := make([]string, len(fields))
-		for i, name := range fields {
-			value, ok := record[name]
-			if !ok {
-				return fmt.Errorf("it has no %s", name)
-			}
-			switch value[0] {
-			case '"':
-				if err := json.Unmarshal(value, &cells[i]); err != nil {
-					return err
-				}
-			case 'n':
-			default:
-				cells[i] = string(value)
-			}
-		}
 		return write(cells...)
-	}, fields...)
+	}, names...)
 }
 
-type entryFields struct {
-	EntryID      string `json:"entry_id"`
-	GroupID      string `json:"group_id"`
-	ProjectID    string `json:"project_id"`
-	EmbeddableID string `json:"embeddable_id"`
-	ContactID    string `json:"contact_id"`
-	// Times are text here: they pass through as the API wrote them.
-	CreatedAt string `json:"created_at"`
-	UpdatedAt string `json:"updated_at"`
-}
-
-// entryColumns are the columns of an entry in CSV.
-var entryColumns = []string{"entry_id", "group_id", "project_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data"}
-
-// textEntry is an entry in CSV.
-type textEntry struct {
-	entryFields
-	Data string `json:"entry_data"`
-}
-
-// cells returns the values of entryColumns.
-func (e *textEntry) cells() []string {
-	return []string{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data}
-}
-
-func entryRows(line []byte, write func(...string) error) error {
-	var e textEntry
-	if err := json.Unmarshal(line, &e); err != nil {
-		return err
-	}
-	return write(e.cells()...)
-}
-
-func pageViewRows(urls bool) func([]byte, func(...string) error) error {
-	return func(line []byte, write func(...string) error) error {
+// newPageViewTable returns a table with a row for each page view: the fields of its entry, and then those of the page
+// view. An entry without page views has no row. The column url exists only if q.IncludeURLs is set.
+func newPageViewTable(q Query) *table {
+	const list, url = "page_views", "url"
+	entry := slices.DeleteFunc(fields.Names[client.EntryPageViews](), func(name string) bool { return name == list })
+	view := slices.DeleteFunc(fields.Names[client.PageView](), func(name string) bool { return name == url && !q.IncludeURLs })
+	return newTable(q.Safe, func(line []byte, write func(...string) error) error {
 		var e struct {
-			entryFields
-			PageViews []struct {
-				Timestamp string `json:"timestamp"`
-				PageID    string `json:"page_id"`
-				PageKey   string `json:"page_key"`
-				PageIndex int64  `json:"page_index"`
-				URL       string `json:"url"`
-			} `json:"page_views"`
+			PageViews []json.RawMessage `json:"page_views"`
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
+		cells, err := cellsOf(nil, line, entry)
 		for _, v := range e.PageViews {
-			cells := []string{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt,
-				v.Timestamp, v.PageID, v.PageKey, strconv.FormatInt(v.PageIndex, 10)}
-			if urls {
-				cells = append(cells, v.URL)
-			}
-			if err := write(cells...); err != nil {
+			if err != nil {
 				return err
 			}
+			var row []string
+			if row, err = cellsOf(slices.Clip(cells), v, view); err == nil {
+				err = write(row...)
+			}
 		}
-		return nil
+		return err
+	}, append(entry, view...)...)
+}
+
+// cellsOf appends the fields in names of a record to cells; line is the record in JSON. Text is unquoted, null is an
+// empty cell, and any other value is its JSON. A missing field is an error.
+func cellsOf(cells []string, line []byte, names []string) ([]string, error) {
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(line, &record); err != nil {
+		return nil, err
 	}
+	for _, name := range names {
+		value, ok := record[name]
+		if !ok {
+			return nil, fmt.Errorf("it has no %s", name)
+		}
+		cell := ""
+		switch value[0] {
+		case '"':
+			if err := json.Unmarshal(value, &cell); err != nil {
+				return nil, err
+			}
+		case 'n':
+		default:
+			cell = string(value)
+		}
+		cells = append(cells, cell)
+	}
+	return cells, nil
 }

@@ -1,9 +1,9 @@
-// Package export writes lists of the API to files or streams. It follows the cursors of the list, page by page. It writes
-// a file as FILE.part, and records its query and the length of its settled pages in FILE.part.json.
+// Package export writes lists of the API to files or streams. [Run] follows the cursors of the list, page by page. Run
+// writes a file as FILE.part, and records its query and the length of its settled pages in FILE.part.json.
 //
-// An interrupted run continues after the last settled page. It results in the same file as an uninterrupted run over the
-// same data. Parquet, and CSV with columns of entry_data, need the whole list. So their part is NDJSON, which is converted
-// when it is complete. [Follow] writes the endless change feed to a stream.
+// After an interruption, the next run continues after the last settled page. The file is then the same as after an
+// uninterrupted run over the same data. Parquet, and CSV with columns of entry_data, need the whole list. So FILE.part
+// is NDJSON in these cases, and Run converts the complete list. [Follow] writes the endless change feed to a stream.
 package export
 
 import (
@@ -15,62 +15,68 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/columns"
 )
 
-// Query identifies the list to export. Run continues a part only if all fields are the same.
+// Query identifies the list to export. Run continues the part of an earlier run only if all fields of the query are the
+// same. Format and Safe may differ between two runs that both convert the complete list.
 type Query struct {
 	URL string `json:"url"`
-	// List is the path of the list with its filters and its order.
+	// List is the path of the list in the API, with its filters and its order.
 	List   string `json:"list"`
 	Kind   Kind   `json:"kind"`
 	Format Format `json:"format"`
-	// Safe makes a CSV file safe for spreadsheets: see safeCell.
+	// Safe makes a CSV file safe for spreadsheets: see [safeCell].
 	Safe bool `json:"safe,omitempty"`
-	// IncludeURLs reports that page views have URLs.
+	// IncludeURLs reports whether page views have URLs, for which the CSV then has a column.
 	IncludeURLs bool `json:"include_urls,omitempty"`
-	// Limit is how many records are exported at most; 0 is all.
+	// Limit is the maximum number of exported records; 0 means all records.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Options configure an export.
+// Options are the settings of one call of [Run]: the list, the function that reads pages, and the destination.
 type Options struct {
 	Query Query
-	// Fetch reads one page of at most limit records, as client.Client.Raw does.
+	// Fetch reads the page after cursor, of at most limit records, as client.Client.Raw does. Fetch calls receive
+	// again if a transfer broke off.
 	Fetch func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error
-	// PageSize is how many records one request asks for.
+	// PageSize is the maximum number of records that one request asks for.
 	PageSize int
-	// Columns, if set, are added to those of entries in CSV and Parquet. Run adapts them to the entries.
+	// Columns, if set, adds columns for keys of entry_data to entries in CSV and Parquet. Run adapts Columns to the
+	// entries.
 	Columns *columns.Set
-	// Path is the file; empty: the export goes to Stream, page by page, and cannot be resumed.
+	// Path is the path of the file. If Path is empty, the export goes to Stream and cannot be resumed.
 	Path   string
 	Stream io.Writer
-	// Restart discards the part that an earlier run left.
+	// Restart discards the part that an earlier run left, so that the export begins with the first page.
 	Restart bool
 	// Progress, if set, is called with the number of settled records and bytes.
 	Progress func(records int, bytes int64)
-	// Converted, if set, is called with the number of converted records, once the list is complete.
+	// Converted, if set, is called after every 1000 converted records with their number. The conversion begins after
+	// the list is complete.
 	Converted func(records int)
 }
 
-// Result counts the exported records and bytes.
+// Result is the outcome of one call of [Run]: the number of exported records and bytes.
 type Result struct {
-	// Records counts records of the list, Bytes those of the file.
+	// Records counts the records of the list. Bytes counts the bytes of the file or the stream. The part of an earlier
+	// run is included in both numbers.
 	Records int
 	Bytes   int64
-	// Resumed reports that the run continued the part of an earlier run.
+	// Resumed reports whether the run continued the part of an earlier run.
 	Resumed bool
 }
 
-// Run exports. After an error the part stays, and the same call continues it.
+// Run exports the list of o.Query to a file or a stream. After an error, the part of a file stays. A call with the same
+// options but without Restart continues that part.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	convert, err := newConversion(&o)
 	if err != nil {
 		return result, err
 	}
 	if convert != nil {
-		// Format, Safe and Columns are left out of the query: whatever is made of it, the list is the same.
+		// The part is the same NDJSON for each Format and Safe, so a run with another format may continue the part.
 		o.Query.Format, o.Query.Safe = NDJSON, false
 	}
 	enc, err := newEncoder(o.Query)
@@ -120,7 +126,8 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 }
 
-// page writes the page after at, and returns the mark after it.
+// page fetches the page after the mark at, writes its records to out, and returns the mark after the page. After an
+// error, page returns at.
 func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark, error) {
 	limit := o.PageSize
 	if o.Query.Limit > 0 {
@@ -129,7 +136,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	var next mark
 	current := false
 	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
-		// It is called again if the transfer broke off, and then discards the part of the page that it has.
+		// Fetch calls this function again if the transfer broke off. rewind then discards the incomplete page.
 		w, err := out.rewind()
 		if err != nil {
 			return err
@@ -173,11 +180,11 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	return next, nil
 }
 
-// longestLine is the longest line that an export reads into memory, in bytes. It is twice the largest MAX_RECORD_BYTES.
+// longestLine is the limit for a line that an export reads into memory, in bytes: twice the largest MAX_RECORD_BYTES.
 const longestLine = 1 << 30
 
-// eachLine calls yield with each line of r, its end included. It refuses lines of more than
-// longest bytes, so that a broken server cannot take all memory.
+// eachLine calls yield with each line of r, including its line end. A last line without a line end is an error. A line
+// that is much longer than longest bytes is also an error, so that a broken server cannot take all memory.
 func eachLine(r io.Reader, longest int, yield func([]byte) error) error {
 	in := bufio.NewReaderSize(r, 256<<10)
 	var long []byte
@@ -201,6 +208,9 @@ func eachLine(r io.Reader, longest int, yield func([]byte) error) error {
 		}
 		long = long[:0]
 		if err == io.EOF {
+			if len(line) > 0 {
+				return errors.New("the answer ends within a line")
+			}
 			return nil
 		}
 		if err != nil {
@@ -209,7 +219,8 @@ func eachLine(r io.Reader, longest int, yield func([]byte) error) error {
 	}
 }
 
-// mark is the position up to which an export is settled.
+// mark is the position up to which an export is settled: the cursor of the next page, and the records and bytes so
+// far. Done reports whether the list is complete.
 type mark struct {
 	Cursor  string `json:"cursor"`
 	Records int    `json:"records"`
@@ -217,21 +228,23 @@ type mark struct {
 	Done    bool   `json:"done,omitempty"`
 }
 
-// sink stores pages.
+// sink stores the pages of an export, in a file or on the way to a stream.
 type sink interface {
-	// settled returns the mark at the opening.
+	// settled returns the mark after which the export begins or continues.
 	settled() mark
-	// rewind discards writes since the last settle and returns the writer.
+	// rewind discards all writes since the last settle, and returns the writer for the next page.
 	rewind() (io.Writer, error)
-	// settle makes all writes durable.
+	// settle keeps all writes since the last settle, on disk or by sending them to the stream. The given mark is the
+	// position after these writes.
 	settle(mark) error
-	// finish publishes the complete export. If convert is set, it converts the settled records first.
+	// finish publishes the complete export. If convert is not nil, finish first converts the settled records with
+	// convert.
 	finish(convert func(records io.ReadSeeker, to io.Writer) error) error
-	// close releases the sink's resources. Settled pages stay.
+	// close releases the sink's resources. The settled pages of a file stay for the next run.
 	close() error
 }
 
-// byteCounter counts bytes.
+// byteCounter passes bytes on to its Writer, and counts them in n.
 type byteCounter struct {
 	io.Writer
 	n int64
@@ -243,7 +256,7 @@ func (c *byteCounter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// growing is a file that grows by pages.
+// growing is a file to which pages are appended. at is the mark after the last settled page.
 type growing struct {
 	file *os.File
 	at   mark
@@ -259,10 +272,10 @@ func (g *growing) rewind() (io.Writer, error) {
 	return g.file, err
 }
 
-// records returns the settled records.
+// records returns a reader of the settled pages, from the first record.
 func (g *growing) records() io.ReadSeeker { return io.NewSectionReader(g.file, 0, g.at.Bytes) }
 
-// store holds all pages until they are converted to a stream.
+// store is a sink that holds all pages in a temporary file until finish converts the pages to a stream.
 type store struct {
 	growing
 	stream io.Writer
@@ -284,7 +297,8 @@ func (s *store) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 
 func (s *store) close() error { return closeNameless(s.file) }
 
-// spool withholds a page from a stream until it is complete.
+// spool is a sink that holds each page in a temporary file until the page is complete, and then sends the page to a
+// stream.
 type spool struct {
 	file   *os.File
 	stream io.Writer
@@ -295,8 +309,8 @@ func newSpool(stream io.Writer) (*spool, error) {
 	return &spool{f, stream}, err
 }
 
-// nameless returns a temporary file without a name, which disappears with the process. On Windows it keeps its name until
-// closeNameless, because an open file cannot be removed there.
+// nameless returns a temporary file without a name, which disappears with the process. On Windows an open file cannot
+// be removed, so the file keeps its name until closeNameless.
 func nameless() (*os.File, error) {
 	f, err := os.CreateTemp("", "lectern-export-*")
 	if err == nil {

@@ -158,6 +158,15 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// A record that a proxy cut off is not left out without a word.
+func TestLineWithoutEndIsRefused(t *testing.T) {
+	var lines []string
+	err := eachLine(strings.NewReader("{}\n{\"entry_id\":"), 1<<20, func(line []byte) error { lines = append(lines, string(line)); return nil })
+	if err == nil || err.Error() != "the answer ends within a line" || len(lines) != 1 {
+		t.Errorf("%v after %q", err, lines)
+	}
+}
+
 func TestEndlessLineIsRefused(t *testing.T) {
 	lines := 0
 	err := eachLine(io.MultiReader(strings.NewReader("{}\n"), endless{}), 1<<20, func([]byte) error { lines++; return nil })

@@ -10,37 +10,40 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// Feed identifies a change feed. A cursor is valid for one feed.
+// Feed identifies a change feed. A cursor is valid only for the feed that returned the cursor.
 type Feed struct {
 	URL       string `json:"url"`
 	ProjectID string `json:"project_id"`
 	Types     string `json:"types"`
 }
 
-// FollowOptions configure a follower.
+// FollowOptions are the settings of one call of [Follow]: the feed, the function that reads pages, and the
+// destination.
 type FollowOptions struct {
 	Feed Feed
-	// Fetch reads the page after a cursor.
+	// Fetch reads the page of the feed after cursor; "" is the beginning of the feed. Fetch calls receive again if a
+	// transfer broke off.
 	Fetch func(ctx context.Context, cursor string, receive func(client.RawPage) error) error
-	// Stream takes the changes, one a line. If it is a regular file, a page is on disk before its cursor is.
+	// Stream gets the changes, one a line. If Stream is a regular file, a page is on disk before its cursor is.
 	Stream io.Writer
-	// CursorFile keeps the cursor; empty: the feed starts at the beginning.
+	// CursorFile is the path of the file that keeps the cursor between runs. If CursorFile is empty, each run starts
+	// at the beginning of the feed.
 	CursorFile string
-	// Endless waits for further changes instead of ending.
+	// Endless makes Follow continue with the changes that come after the newest one, instead of returning.
 	Endless bool
 }
 
-// Followed counts what a follower has written.
+// Followed is the result of one call of [Follow]. Changes is the number of written changes.
 type Followed struct {
 	Changes int
-	LastSeq int64 // the number of the project's newest change
+	LastSeq int64 // the number of the project's newest change at the last answer
 }
 
-// follower is a feed that is written.
+// follower is the state of one call of [Follow]: its options, the position in the feed, and the output.
 type follower struct {
 	FollowOptions
 	at    position
@@ -48,25 +51,28 @@ type follower struct {
 	file  *os.File // the stream, if it is a regular file
 }
 
-// position is the content of a cursor file.
+// position is the content of a cursor file: the feed, the cursor after the last written page, and the output's
+// length.
 type position struct {
 	Feed
 	Cursor string `json:"cursor"`
-	// Size is how long the output was with everything before the cursor, if it is a regular file.
+	// Size is the length of the output with all changes before Cursor, in bytes. Size is 0 if the output is not a
+	// regular file.
 	Size int64 `json:"size,omitempty"`
 }
 
-// Follow writes a change feed. It writes each complete page, and then the cursor file. After a kill at any moment, the
-// next run repeats the last page and omits nothing. If the output ends within a line, the next run ends that line first.
+// Follow writes a change feed to o.Stream: each complete page, and then the cursor file if o has one. After a kill, the
+// next run with the cursor file omits no change, and repeats at most the last page. If a regular file then ends within
+// a line, the next run ends that line first.
 func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 	f := &follower{FollowOptions: o, at: position{Feed: o.Feed}}
 	if o.CursorFile != "" {
-		lock, err := durable.Acquire(o.CursorFile + ".lock")
-		if errors.Is(err, durable.ErrLocked) {
+		lock, fault := durable.Acquire(o.CursorFile + ".lock")
+		if errors.Is(fault, durable.ErrLocked) {
 			return done, fmt.Errorf("another process follows with %s: give each a file of its own", o.CursorFile)
 		}
-		if err != nil {
-			return done, err
+		if fault != nil {
+			return done, fault
 		}
 		defer func() { err = errors.Join(err, lock.Release()) }()
 		if err := f.readCursor(); err != nil {
@@ -93,7 +99,8 @@ func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 	}
 }
 
-// readCursor reads the position at which an earlier run ended.
+// readCursor reads the position at which an earlier run ended. A missing file means the beginning of the feed. The
+// file of another feed is an error.
 func (f *follower) readCursor() error {
 	b, err := os.ReadFile(f.CursorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +120,7 @@ func (f *follower) readCursor() error {
 	return nil
 }
 
-// regularFile returns w if it is a regular file, and nil otherwise.
+// regularFile returns w as a file if w is a regular file, and nil for any other writer.
 func regularFile(w io.Writer) (*os.File, error) {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -126,7 +133,7 @@ func regularFile(w io.Writer) (*os.File, error) {
 	return file, nil
 }
 
-// endLine ends the line in which a killed run may have left the output.
+// endLine writes a line break if a killed run may have left an incomplete line at the end of the output.
 func (f *follower) endLine() error {
 	if f.file == nil {
 		return nil
@@ -138,13 +145,14 @@ func (f *follower) endLine() error {
 	if last, err := lastByte(f.file, size); err == nil && last == '\n' {
 		return nil
 	}
-	// The output has no end of a line, or the follower may not read it. An empty line harms less than two changes in one line.
+	// The output does not end with a line break, or the follower may not read the output. An empty line harms less than
+	// two changes in one line.
 	_, err = f.Stream.Write([]byte("\n"))
 	return err
 }
 
-// lastByte returns the last byte of a file of this size. A shell opens an output only for writing, so lastByte opens the
-// file again by its name, which is /dev/stdout for the standard output.
+// lastByte returns the last byte of file, which has size bytes. A shell opens an output only for writing, so lastByte
+// opens the file again by its name, which is /dev/stdout for the standard output.
 func lastByte(file *os.File, size int64) (byte, error) {
 	again, err := os.Open(file.Name())
 	if err != nil {
@@ -175,11 +183,12 @@ func (f *follower) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// page writes the page after f.at, and reports whether it is the last one now.
+// page writes the page after f.at, moves f.at to the end of the page, and updates done. current reports whether the
+// feed has no further change now.
 func (f *follower) page(ctx context.Context, done *Followed) (current bool, err error) {
 	next, changes := f.at, 0
 	err = f.Fetch(ctx, f.at.Cursor, func(raw client.RawPage) error {
-		// It is called again if the transfer broke off, and then discards the part of the page that it has.
+		// Fetch calls this function again if the transfer broke off. rewind then discards the incomplete page.
 		w, err := f.spool.rewind()
 		if err != nil {
 			return err
@@ -206,7 +215,8 @@ func (f *follower) page(ctx context.Context, done *Followed) (current bool, err 
 	return current, f.keep(next)
 }
 
-// keep writes the cursor file, after the output is on disk.
+// keep makes next the position of the follower. keep first syncs an output that is a regular file, and then writes the
+// cursor file if there is one.
 func (f *follower) keep(next position) error {
 	if f.file != nil {
 		if err := f.file.Sync(); err != nil {
@@ -229,7 +239,7 @@ func (f *follower) keep(next position) error {
 	return durable.WriteFile(f.CursorFile, append(b, '\n'), 0o600)
 }
 
-// lineCounter counts lines.
+// lineCounter passes bytes on to its Writer, and counts the line breaks in n.
 type lineCounter struct {
 	io.Writer
 	n int

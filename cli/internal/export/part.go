@@ -10,11 +10,11 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// part is a file that grows until it is complete. It holds data of users, so only its owner may read it, during the
-// export and after it.
+// part is the sink of a file: FILE.part, which grows until the export is complete. The file contains data of users, so
+// part creates the file for its owner alone.
 type part struct {
 	growing
 	lock  *durable.Lock
@@ -22,7 +22,7 @@ type part struct {
 	query Query
 }
 
-// progress is the content of FILE.part.json.
+// progress is the content of FILE.part.json: the query of the part, and the mark after its last settled page.
 type progress struct {
 	Query Query `json:"query"`
 	mark
@@ -32,10 +32,12 @@ func partPath(path string) string  { return path + ".part" }
 func lockPath(path string) string  { return path + ".part.lock" }
 func statePath(path string) string { return path + ".part.json" }
 
-// convertedPath is the file that a complete part is converted to.
+// convertedPath returns the path of the file to which a complete part is converted, before that file is renamed to
+// path.
 func convertedPath(path string) string { return path + ".part.out" }
 
-// openPart opens the part of path that an earlier run of query left, or a new one.
+// openPart locks and opens the part of path that an earlier run of query left, or a new part. The part of another query
+// is an error, unless restart is set, which discards any earlier part. A lock of another export is an error too.
 func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file: leave --out away and redirect instead", path)
@@ -61,7 +63,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 			_ = f.Close()
 		}
 	}()
-	// A conversion that was cut begins again.
+	// An interrupted conversion begins again.
 	if err := durable.RemoveIfThere(convertedPath(path)); err != nil {
 		return nil, err
 	}
@@ -97,8 +99,8 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	return p, nil
 }
 
-// openOwn opens a file to read and write, or makes it. It refuses a link, which someone else may have put there to have
-// another file of the user overwritten.
+// openOwn opens a file to read and write, or makes the file. openOwn refuses a symbolic link: another user may have
+// made the link, so that the export overwrites another file of this user.
 func openOwn(path string) (*os.File, error) {
 	refused := fmt.Errorf("%s is a link or no regular file: remove it", path)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
@@ -134,7 +136,8 @@ func readProgress(path string) (progress, bool, error) {
 	return found, true, nil
 }
 
-// difference names the first field in which two queries differ, with both values.
+// difference returns the JSON name of the first field in which two structs differ, with both values. If no field
+// differs, difference returns "".
 func difference[T any](was, is T) string {
 	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
 	for i := range a.NumField() {
@@ -146,7 +149,8 @@ func difference[T any](was, is T) string {
 	return ""
 }
 
-// settle syncs the bytes first and then the progress, so that the progress never exceeds the bytes.
+// settle syncs the bytes of the part to disk, and then writes at to FILE.part.json. In this order, the mark never
+// exceeds the bytes on disk.
 func (p *part) settle(at mark) error {
 	if err := p.file.Sync(); err != nil {
 		return err
@@ -195,7 +199,8 @@ func (p *part) close() error {
 	return errors.Join(err, p.lock.Release())
 }
 
-// convert writes the converted file, on disk when it returns.
+// convert writes the settled records in their final format to a new converted file. If convert returns no error, the
+// converted file is on disk.
 func (p *part) convert(convert func(io.ReadSeeker, io.Writer) error) (err error) {
 	f, err := os.OpenFile(convertedPath(p.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package load sends files of records to the ingest endpoint, in batches. It waits for the acknowledgement of each batch
-// before the next, and a state file records the position. An interrupted run continues after the last acknowledged
-// batch. It sends a batch again if the acknowledgement was lost, which is safe because ingest is idempotent.
+// Package load sends files of records to the ingest endpoint in batches, one after the other. A state file, if there is
+// one, records the position after each acknowledged batch.
+//
+// The next run continues after an interruption at that position. If an acknowledgement was lost, its batch is sent
+// again, which is safe because ingest is idempotent.
 package load
 
 import (
@@ -12,58 +14,67 @@ import (
 	"slices"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
-	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// Bounds of a batch. It has at most as many lines as an answer lists rejects, so that every reject is known.
+// The numbers of lines and bytes at which a batch is sent. The last record of a batch may exceed batchBytes. An answer
+// lists at most MaxListedRejects rejects, so a batch of that many lines gets every reject listed.
 const (
 	batchLines = client.MaxListedRejects
 	batchBytes = 4 << 20
 )
 
-// Input is one file.
+// Input is one file of records. Name is the file's name in messages and in the state file.
 type Input struct {
 	Name string
 	Open func() (io.ReadCloser, error)
-	// Again says that Open can be called again. Run opens all such files before it sends any, to refuse them.
+	// Again reports whether Open can be called more than once. Run opens all such files before the first batch, so
+	// that a wrong file is refused before any record is sent.
 	Again bool
 }
 
-// Options configure a run.
+// Options are the settings of one call of [Run]: the files, their format, the destination, and the functions that
+// report progress.
 type Options struct {
 	Inputs []Input
 	Format Format
-	// Delimiter separates the cells of CSV; 0: Run guesses it.
+	// Delimiter separates the cells of CSV; 0 means that Run guesses the delimiter. A first line such as "sep=;" in a
+	// file overrides Delimiter.
 	Delimiter byte
-	// Guessed, if set, is called with the delimiter that Run guessed.
+	// Guessed, if set, is called with each guessed delimiter that is not a comma.
 	Guessed func(file string, delimiter byte)
-	// Encoding is that of the files, as HTML names it. Empty: UTF-8, or UTF-16 with its mark.
+	// Encoding is the character encoding of the files, by its name in HTML. Empty: UTF-8, or UTF-16 with a byte order
+	// mark.
 	Encoding string
-	// Tool is the tool that made the CSV. SkipRows counts rows before the header.
+	// Tool is the survey tool that made the CSV. SkipRows is the number of rows before the header.
 	Tool     csvrow.Tool
 	SkipRows int
 	Shape    csvrow.Shape
 	Columns  csvrow.Options
-	// CSVFlags are the user's flags that only CSV takes. Run refuses NDJSON if there are any.
+	// CSVFlags are the user's flags that only CSV takes. Run refuses a file of NDJSON if CSVFlags is not empty.
 	CSVFlags []string
-	// Send delivers a batch of NDJSON.
+	// Send delivers a batch of NDJSON to the ingest endpoint, and returns the endpoint's receipt.
 	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
-	// Target identifies deployment, resource and mapping. Run refuses the state of another target.
+	// Target identifies the deployment, the resource and the mapping of columns. Run refuses the state of another
+	// target, unless Restart is set.
 	Target string
 	// State is the path of the state file. Empty: Run keeps no state.
 	State string
-	// Restart forgets the state of an earlier run.
+	// Restart makes Run ignore the state of an earlier run, and begin with the first record.
 	Restart bool
-	// Rejects is the path of the file for rejected lines. Empty: none.
+	// Rejects is the path of the file for rejected lines. Run replaces its content, unless Run continues an earlier
+	// run. Empty: there is no such file.
 	Rejects string
-	// Progress, if set, is called with the number of acknowledged bytes of all files.
+	// Progress, if set, is called after each batch with the number of bytes of all files that are done. The bytes are
+	// counted after the conversion to UTF-8.
 	Progress func(bytes int64)
 	// Rejected, if set, is called for each rejected line.
 	Rejected func(file string, line int, code, message string)
 }
 
-// Summary counts the results of the records.
+// Summary counts the records of an import by their results. Existing counts the records that the server already had
+// with the same content. Changed is a part of Stored.
 type Summary struct {
 	Stored   int `json:"stored"`
 	Changed  int `json:"changed"` // of the stored
@@ -71,10 +82,11 @@ type Summary struct {
 	Rejected int `json:"rejected"`
 }
 
-// Result is a Summary, with the start of the run.
+// Result is a [Summary], and whether the run continued an earlier run.
 type Result struct {
 	Summary
-	// Resumed reports that the run continued an earlier one. The summary counts both.
+	// Resumed reports whether the run continued an earlier run. The Summary then also counts the records before this
+	// run.
 	Resumed bool
 }
 
@@ -88,13 +100,14 @@ type loader struct {
 	refused []byte // lines for the file of rejects
 }
 
-// line is the origin of a line of a batch.
+// line is the origin of a line of a batch: the line's number and its text in the file.
 type line struct {
 	number int
 	raw    []byte
 }
 
-// Run loads all inputs. After an error the state stays, and the same call continues from there.
+// Run loads all inputs. After an error, the state file stays, and a call with the same options but without Restart
+// continues after the last acknowledged batch. After success, Run removes the state file.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	l := &loader{Options: &o}
 	defer func() {
@@ -115,7 +128,8 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	return result, durable.RemoveIfThere(o.State)
 }
 
-// begin reads the state of an earlier run, and truncates the file of rejects to its length then.
+// begin reads the state of an earlier run, checks the start of each file that can be opened again, and opens the file
+// of rejects. begin cuts that file to the length in the state, which is 0 for a new import.
 func (l *loader) begin() error {
 	files := make([]string, len(l.Inputs))
 	for i, in := range l.Inputs {
@@ -172,7 +186,7 @@ func (l *loader) begin() error {
 	return err
 }
 
-// file loads the part of one file that was not loaded before.
+// file loads the part of one file that no earlier run loaded, and then marks the file as done in the state.
 func (l *loader) file(ctx context.Context, in Input) error {
 	f, err := in.Open()
 	if err != nil {
@@ -212,7 +226,8 @@ func (l *loader) file(ctx context.Context, in Input) error {
 	return l.state.write(l.State)
 }
 
-// resume skips the part of a file that an earlier run loaded, if it has not changed.
+// resume skips the part of a file that an earlier run loaded. resume returns an error if that part has changed or is
+// missing.
 func (l *loader) resume(src source) error {
 	err := src.skip(l.state.position)
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -230,7 +245,7 @@ func (l *loader) resume(src source) error {
 	return nil
 }
 
-// add adds an item to the batch or, if it is malformed, to the rejects.
+// add adds an item to the batch or, if the item is malformed, to the rejects. add ignores a blank line.
 func (l *loader) add(file string, it item) {
 	switch {
 	case it.fault != nil:
@@ -251,7 +266,8 @@ func (l *loader) reject(file string, number int, raw []byte, code, message strin
 	}
 }
 
-// settle sends the batch and, after the acknowledgement, stores the position in the file.
+// settle sends the batch, unless the batch is empty. After the acknowledgement, settle writes the rejects to their
+// file, and stores the position in the state file.
 func (l *loader) settle(ctx context.Context, file string, src source) error {
 	if len(l.lines) > 0 {
 		receipt, err := l.Send(ctx, l.batch)

@@ -22,10 +22,11 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 )
 
-// Format is the format of the records in a file.
+// Format is the format of the records in a file: NDJSON or CSV. [Auto] and "" mean that the format is detected.
 type Format string
 
-// The formats. Auto decides by the file's first byte: a brace is NDJSON, anything else CSV.
+// The formats. [Auto] decides by the first byte that is not white space: "{" means NDJSON, and any other byte means
+// CSV. Without such a byte in the first 4 KiB, the file is NDJSON, unless flags for CSV were given.
 const (
 	Auto   Format = "auto"
 	NDJSON Format = "ndjson"
@@ -40,38 +41,40 @@ type item struct {
 	fault  error  // why there is none; nil for blank lines
 }
 
-// source reads items and counts the consumed bytes.
+// source reads the items of one file, and tracks how far the file was read.
 type source interface {
-	// next returns the next item, io.EOF after the last. Its slices are valid until the next call.
+	// next returns the next item, and io.EOF after the last item. The slices of an item are valid until the next
+	// call.
 	next() (item, error)
-	// skip skips to the end of an earlier run.
+	// skip reads up to the position at which an earlier run ended, and hashes the skipped bytes.
 	skip(to position) error
 	position() position
 }
 
-// account counts and hashes consumed bytes.
+// account counts and hashes the bytes of a file that were consumed so far.
 type account struct {
 	offset int64
 	sum    hash.Hash
 }
 
-// Write counts and hashes p.
+// Write counts and hashes p, the next bytes of the file.
 func (a *account) Write(p []byte) (int, error) {
 	a.offset += int64(len(p))
 	return a.sum.Write(p)
 }
 
-// at returns the position after the consumed bytes.
+// at returns the position after the consumed bytes. line and row are the next numbers, and d is the dialect so far.
 func (a *account) at(line, row int, d csvrow.Dialect) position {
 	return position{a.offset, line, row, hex.EncodeToString(a.sum.Sum(nil)), d}
 }
 
-// ErrCSVFlags refuses [Options.CSVFlags].
+// ErrCSVFlags is the error for a file of NDJSON if [Options.CSVFlags] is not empty.
 var ErrCSVFlags = errors.New("the file is NDJSON, and these flags are for CSV alone")
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// open detects the format. If it is CSV, open also reads the header, and guesses the dialect unless it is known.
+// open returns the source of the records in a file, whose format open detects if o does not name a format. For CSV,
+// open also reads the header, guesses the dialect if dialect is zero, and calls o.Guessed.
 func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source, error) {
 	buffered, err := decoded(in, o.Encoding)
 	if err != nil {
@@ -145,10 +148,12 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 	return s, nil
 }
 
-// separator matches a first line that names the delimiter.
+// separator matches a first line that names the delimiter, such as "sep=;", which Excel writes.
 var separator = regexp.MustCompile(`^sep=[^"\r\n]\r?\n`)
 
-// decoded returns a reader of UTF-8. Its error says which encoding the file may have.
+// decoded returns a reader that converts the named encoding to UTF-8. Without a name, decoded expects UTF-8, or
+// UTF-16 with a byte order mark. If the beginning of the file seems to be in another encoding, decoded returns
+// [ErrEncoding].
 func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 	const size = 256 << 10
 	buffered := bufio.NewReaderSize(in, size)
@@ -173,11 +178,12 @@ func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 	return buffered, nil
 }
 
-// ErrEncoding says that a file is not UTF-8.
+// ErrEncoding is the error for a file that is not UTF-8, if the user named no encoding. The text tells the user how
+// to name an encoding.
 var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or the encoding that it has, or save it as \"CSV UTF-8\"")
 
-// looksLikeText reports whether text that is not UTF-8 has no character of UTF-8 at all. Then the file has another encoding, and is
-// not a file with a few damaged lines.
+// looksLikeText reports whether text that is not valid UTF-8 contains no valid character beyond ASCII. Such a file is
+// probably in another encoding, rather than UTF-8 with a few damaged lines.
 func looksLikeText(start []byte) bool {
 	for len(start) > 0 {
 		r, n := utf8.DecodeRune(start)
@@ -189,7 +195,7 @@ func looksLikeText(start []byte) bool {
 	return true
 }
 
-// lineSource reads NDJSON.
+// lineSource is the [source] of a file of NDJSON. line is the number of the next line, from 1.
 type lineSource struct {
 	account
 	in   *bufio.Reader
@@ -238,7 +244,7 @@ func (s *lineSource) next() (item, error) {
 	return it, nil
 }
 
-// rowSource reads CSV.
+// rowSource is the [source] of a CSV file. mapping converts each row to a record in JSON.
 type rowSource struct {
 	account
 	in      *csvrow.Reader
@@ -276,19 +282,20 @@ func (s *rowSource) next() (item, error) {
 	return it, nil
 }
 
-// rejection is a line of the file of rejects.
+// rejection is a line of the file of rejects, in JSON. Record is the rejected line without its line break. Record is
+// nil if the line was too long to keep or is not valid UTF-8.
 type rejection struct {
 	File    string  `json:"file"`
 	Line    int     `json:"line"`
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Record  *string `json:"record"`
-	// Base64 has the line instead if it is not valid UTF-8, which JSON cannot contain.
+	// Base64 is the rejected line if the line is not valid UTF-8, which JSON cannot contain.
 	Base64 []byte `json:"record_base64,omitempty"`
 }
 
-// appendRejection appends the line of a rejected one, with its text in the file. A line that was too long to hold has neither
-// text nor bytes.
+// appendRejection appends r to dst as a line of the file of rejects. raw is the rejected line as in the imported
+// file, or nil if that line was too long to keep.
 func appendRejection(dst []byte, r rejection, raw []byte) []byte {
 	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
 	switch {

@@ -8,26 +8,27 @@ import (
 	"os"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
-	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// state is the position of an import. Everything before it was acknowledged.
+// state is the content of the state file: the position of an import. Each record before the position was acknowledged
+// by the ingest endpoint or rejected.
 type state struct {
-	// Target and Files identify the import.
+	// Target and Files identify the import to which the state belongs.
 	Target string   `json:"target"`
 	Files  []string `json:"files"`
-	// File is the index of the current file, and position the place of the next read in it.
+	// File is the index in Files of the current file. position is the place of the next read in that file.
 	File int `json:"file"`
 	position
-	// Done is the size of the files before it.
+	// Done is the total length of the files before the current file, in bytes.
 	Done int64 `json:"done"`
-	// RejectsBytes is the length of the file of rejects.
+	// RejectsBytes is the length of the file of rejects at this position, in bytes.
 	RejectsBytes int64 `json:"rejects_bytes"`
 	Summary
 }
 
-// position is a place in a file: the next byte, line and row of CSV, and the hash of the bytes before it. The dialect is that of
-// the rows before it.
+// position is a place in a file: the next byte, line and row of CSV, and the hash of all bytes before that place.
+// Dialect is the dialect of the rows before that place.
 type position struct {
 	Offset  int64          `json:"offset"`
 	Line    int            `json:"line"`
@@ -36,7 +37,8 @@ type position struct {
 	Dialect csvrow.Dialect `json:"dialect"`
 }
 
-// readState returns the state at path: an empty one if there is none.
+// readState returns the state in the file at path. The state is empty if path is "" or there is no such file. A
+// damaged file is an error.
 func readState(path string) (s state, err error) {
 	b, err := os.ReadFile(path)
 	if path == "" || errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// startEdges serves the public and the internal paths of the services.
+// startEdges starts two edges: one on public for the public paths of the services, and one on internal for their
+// internal paths.
 func (r *run) startEdges(ctx context.Context, public, internal net.Listener, addresses map[routes.Service]address, environ map[string]string, logs logs) error {
 	out, err := logs("edge")
 	if err != nil {
@@ -42,7 +43,8 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	return r.startEdge(ctx, "edge", public, own, out)
 }
 
-// startEdge serves an edge's paths on l, and returns once it does.
+// startEdge starts an edge with the settings in environ on l, and returns after the edge accepts requests. name
+// identifies the edge in errors.
 func (r *run) startEdge(ctx context.Context, name string, l net.Listener, environ map[string]string, log io.Writer) error {
 	var cfg edge.Config
 	if err := config.Load(&cfg, environ); err != nil {
@@ -73,7 +75,7 @@ func (r *run) startEdge(ctx context.Context, name string, l net.Listener, enviro
 	}
 }
 
-// finishWithin is how long running requests may take when the run stops.
+// finishWithin is how long in-flight requests to an edge or the third party may take after that part begins to stop.
 const finishWithin = 3 * time.Second
 
 func (r *run) serve(name string, l net.Listener, h http.Handler) {

@@ -8,11 +8,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// demoScopes returns the scopes of the demo's key: all of them.
+// demoScopes returns the scopes of the demo project's key, which are all scopes.
 func demoScopes() auth.Scopes { return auth.DefaultScopes | auth.ScopesOf(auth.ProxyUse) }
 
-// demoKey returns a key of the demo project. It is the key of the last run, if that is still accepted and has the scopes
-// that this version needs.
+// demoKey returns a key of the demo project. The key of the last run is kept if the API accepts it and it has the
+// scopes of this version. If not, demoKey mints a key and saves the key in the state.
 func (r *run) demoKey(ctx context.Context, d Demo) (string, error) {
 	scopes := demoScopes()
 	if key := r.state.APIKey; key != "" && r.state.APIKeyScopes == scopes.String() {

@@ -1,9 +1,10 @@
-// Package local runs the whole platform on one machine, for trials and development, not for production. One process runs
-// the services, an edge for their public ports and one for their internal ports, and a third party for the credential
-// proxy. It starts a private Postgres and Redis, and loads a demo project.
+// Package local runs the whole platform on one machine, for trials and development, not for production. One process
+// runs the services, an edge for their public ports, an edge for their internal ports, and a third party for the
+// credential proxy. The process also starts a private Postgres, and a Redis unless REDIS_URL names one, and loads a
+// demo project.
 //
-// It stores everything in one folder, which one run at a time may use: the data of Postgres, logs and generated secrets.
-// The folder has a file demo.env while the run is ready.
+// All data is in one folder, which one run at a time may use: the data of Postgres, logs and generated secrets. The
+// folder has a file demo.env while the run is ready.
 package local
 
 import (
@@ -19,31 +20,31 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
-	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/copies/durable"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// Options configure a run.
+// Options are the settings of one call of [Run]: the folder, the addresses, and the functions that Run calls.
 type Options struct {
-	// Folder has all files of the run.
+	// Folder is the path of the folder with all files of the run. Run makes a missing folder.
 	Folder string
-	// Listen and ListenInternal are the edges' addresses, host:port.
+	// Listen and ListenInternal are the addresses of the public and the internal edge, as host:port.
 	Listen, ListenInternal string
-	// Environ is passed on to the services, but for what the run decides itself (databases, keys,
-	// addresses). REDIS_URL names a Redis to use instead of the one in process.
+	// Environ has variables for the services. Run itself sets databases, keys and addresses, and ignores such
+	// variables. REDIS_URL names a Redis to use instead of the one in process.
 	Environ map[string]string
-	// Log takes all logs; nil: each service and Postgres have a file below Folder/logs.
+	// Log gets the logs of all parts. If Log is nil, each service, the edges and Postgres have a file in Folder/logs.
 	Log io.Writer
-	// Note is called before steps that take long.
+	// Note is called with a message for the user before steps that take long.
 	Note func(format string, args ...any)
-	// Ready is called once, when requests are answered and demo.env is there.
+	// Ready is called once, after the services answer requests and demo.env exists.
 	Ready func(Demo)
-	// Now is the clock.
+	// Now returns the current time. Run never calls Now.
 	Now func() time.Time
 }
 
-// Demo has the addresses and keys of the demo project.
+// Demo has the addresses of a run, and the id and the keys of the demo project.
 type Demo struct {
 	URL            string // of the public operations
 	InternalURL    string // of the internal operations
@@ -53,14 +54,15 @@ type Demo struct {
 	IngestAPIKey   string // sends data in
 	InternalAPIKey string // looks up regions
 	AdminAPIKey    string // administers keys, and removes data
-	// EntryID is an entry to read.
+	// EntryID is the id of the newest entry of the demo's data, for sample requests.
 	EntryID string
 }
 
-// EnvFile returns the path of the variables of a run in folder.
+// EnvFile returns the path of demo.env in a run's folder, which has the variables for other commands.
 func EnvFile(folder string) string { return filepath.Join(folder, "demo.env") }
 
-// Run runs until ctx ends, and then stops all of it. The error is nil after that.
+// Run runs the platform until ctx ends or a part fails, and then stops all parts. The error is nil if ctx ended and all
+// parts stopped without an error.
 func Run(ctx context.Context, o Options) (err error) {
 	folder, err := filepath.Abs(o.Folder)
 	if err != nil {
@@ -90,9 +92,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 }
 
-// takeFolder creates the folder and locks it for this process.
+// takeFolder creates the folder and locks the folder for this process. If another process has the lock, the error
+// contains the id of that process.
 func takeFolder(folder string) (*durable.Lock, error) {
-	// Other users may enter the folder, because Postgres may run as one, but not list it.
+	// Other users may enter the folder but not list its files, because Postgres may run as another user.
 	if err := os.MkdirAll(folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -112,7 +115,7 @@ func takeFolder(folder string) (*durable.Lock, error) {
 	return lock, nil
 }
 
-// run is a run of the platform.
+// run is the state of one call of [Run]: its options, the parts to stop, and the first failure.
 type run struct {
 	Options
 	state  *state
@@ -120,10 +123,10 @@ type run struct {
 	failed chan error // from a part that ended by itself
 }
 
-// stopTimeout bounds the shutdown of a run. Postgres needs most of it: it writes everything to disk.
+// stopTimeout bounds the shutdown of a run. Most of this time is for Postgres, which writes all data to disk.
 const stopTimeout = 90 * time.Second
 
-// fail ends the run because a part of it failed. The first error counts.
+// fail ends the run because a part of the run failed. Only the first error counts.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -131,9 +134,10 @@ func (r *run) fail(err error) {
 	}
 }
 
-// start starts all parts, in the order of their dependencies.
+// start starts all parts in the order of their dependencies, and calls Ready. After an error, the caller stops the
+// parts that run.
 func (r *run) start(ctx context.Context) (err error) {
-	// The ports first: other programs may have taken them.
+	// The ports are opened first, because another program may use a port.
 	public, err := listen(r.Listen, "--listen", "LECTERN_LISTEN")
 	if err != nil {
 		return err
@@ -215,7 +219,8 @@ func (r *run) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// listen opens an edge's address. Its error names the flag and the variable for another one.
+// listen opens the address of an edge. If the address is in use, the error names the flag and the variable that set
+// another address.
 func listen(address, flag, variable string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -227,7 +232,7 @@ func listen(address, flag, variable string) (net.Listener, error) {
 	return l, nil
 }
 
-// baseURL returns the URL at which this machine reaches l.
+// baseURL returns the URL at which programs on this machine reach the listener l.
 func baseURL(l net.Listener) string {
 	address, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
@@ -239,7 +244,7 @@ func baseURL(l net.Listener) string {
 	return "http://" + address.String()
 }
 
-// closed ignores the error of closing twice.
+// closed returns err, or nil if err says that a listener was closed before.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -247,7 +252,8 @@ func closed(err error) error {
 	return err
 }
 
-// writeEnv writes the variables in the syntax of sh.
+// writeEnv writes the variables to the file at path, in the syntax of sh. Only the user may read the file, which
+// contains keys.
 func writeEnv(path string, variables [][2]string) error {
 	var b strings.Builder
 	for _, v := range variables {

@@ -13,17 +13,18 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// demoPart is one resource of the demo project.
+// demoPart is one resource of the demo project, with the function that writes its records and their count.
 type demoPart struct {
 	resource string
 	write    func(io.Writer) error
 	count    int
-	// isThere reports whether an earlier run has loaded it.
+	// isThere reports whether an earlier run has loaded the resource.
 	isThere func(context.Context) (bool, error)
 }
 
-// demoData loads the missing parts of the demo project through ingest, and returns the id of its newest entry. Parts may
-// be missing because the database was removed, or because an earlier version of the program loaded fewer resources.
+// demoData loads the missing parts of the demo project through ingest, and returns the id of the project's newest
+// entry. Parts may be missing because the database was removed, or because an earlier version of the program loaded
+// fewer resources.
 func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	reader, err := client.New(d.URL, client.WithAPIKey(d.APIKey))
 	if err != nil {
@@ -33,7 +34,7 @@ func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Check all parts before loading the first one, because loading it changes the result.
+	// All parts are checked before the first part is loaded, because loading a part changes the results.
 	var missing []demoPart
 	for _, part := range r.demoParts(reader) {
 		found, err := part.isThere(ctx)
@@ -60,9 +61,10 @@ func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	return newestEntry(ctx, reader)
 }
 
-// demoParts returns the parts in the order in which they are loaded. Entries and events take many batches, so the state
-// file records when the last one was acknowledged. Each other part is one batch, which is stored completely or not at
-// all, so one record shows that all exist. Embeddables come after their versions, so one of them shows both.
+// demoParts returns the parts in the order in which they are loaded. Entries and events take many batches, so the
+// state file records when all batches were acknowledged. Each other part is one batch, which is stored completely or
+// not at all, so one stored record proves that all are stored. Embeddables are loaded after their versions, so a
+// stored embeddable proves both parts.
 func (r *run) demoParts(reader *client.Client) []demoPart {
 	many := func(ctx context.Context) (bool, error) {
 		if !r.state.DemoLoaded {
@@ -103,8 +105,8 @@ func (r *run) demoParts(reader *client.Client) []demoPart {
 	}
 }
 
-// loadDemo loads parts and then marks the load as complete. If entries are among them, it resets the mark first, so that
-// the next run repeats an interrupted load.
+// loadDemo loads parts and then marks the load as complete in the state file. If entries are among the parts,
+// loadDemo first removes the mark, so that the next run repeats an interrupted load.
 func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []demoPart) error {
 	complete := func(is bool) error {
 		r.state.DemoLoaded = is
@@ -123,7 +125,8 @@ func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []d
 	return complete(true)
 }
 
-// load sends the part.
+// load sends all records of the part through the ingest endpoint. load returns an error unless all records are
+// stored.
 func (p demoPart) load(ctx context.Context, ingester *client.Ingester) error {
 	result, err := load.Run(ctx, load.Options{
 		Inputs: []load.Input{{Name: p.resource, Open: func() (io.ReadCloser, error) { return stream(p.write), nil }}},
@@ -142,7 +145,8 @@ func (p demoPart) load(ctx context.Context, ingester *client.Ingester) error {
 	return nil
 }
 
-// newestEntry returns the id of the newest entry of the demo, or none if there is none.
+// newestEntry returns the id of the demo project's newest entry of those that were last updated before [demo.End], or
+// "" if there is none.
 func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
 	page, err := reader.EntriesPage(ctx, demo.ProjectID, client.EntryQuery{
 		Paging: client.Paging{Limit: 1}, Sort: client.ByCreatedAt, UpdatedBefore: demo.End(),
@@ -153,7 +157,7 @@ func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
 	return page.Records[0].EntryID, nil
 }
 
-// stream returns a reader of the output of write.
+// stream returns a reader of the bytes that write writes. An error of write becomes an error of the reader.
 func stream(write func(io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()

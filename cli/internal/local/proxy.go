@@ -9,22 +9,23 @@ import (
 	"path/filepath"
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
-	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// The environment and ids of the demo's manifests.
+// The environment and the credential's id in the demo's manifests.
 const (
-	// DemoEnvironment is the environment that they are for.
+	// DemoEnvironment is the environment of the demo's credential, which requests name in X-Environment.
 	DemoEnvironment = "prod"
-	// DemoCredential is the id that placeholders name.
+	// DemoCredential is the id of the demo's credential, which placeholders in requests name.
 	DemoCredential = "cred_demo"
 )
 
-// proxyFolder returns the folder of the credential proxy's manifests: the demo's, and those that the user adds.
+// proxyFolder returns the folder of the credential proxy's manifests: demo.yaml, and the files that the user adds.
 func proxyFolder(folder string) string { return filepath.Join(folder, "proxy") }
 
-// startThirdParty serves the demo's third party on a port of its own, and returns its URL.
+// startThirdParty starts the demo's third party on a free port of this machine, writes the demo's manifests, and
+// returns the third party's URL.
 func (r *run) startThirdParty(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *run) startThirdParty(ctx context.Context) (string, error) {
 }
 
 // writeDemoManifests writes rules that let the demo project use one credential, only for the server on port of this
-// machine. Each call generates a new value of the credential, which is valid nowhere else.
+// machine. Each call replaces demo.yaml, and generates a new value of the credential.
 func (r *run) writeDemoManifests(port int) error {
 	if err := os.MkdirAll(proxyFolder(r.Folder), 0o700); err != nil {
 		return err
@@ -92,7 +93,8 @@ metadata: {name: demo}
 stringData: {token: %[5]s}
 `
 
-// proxyEnviron adds the run's own settings of the proxy to the services' variables.
+// proxyEnviron sets the credential proxy's variables in environ: the folder of manifests, and this machine as an
+// allowed target.
 func (r *run) proxyEnviron(environ map[string]string) {
 	environ["PROXY_MANIFESTS"] = proxyFolder(r.Folder)
 	// The third party is on this machine, which the proxy must not reach in production.

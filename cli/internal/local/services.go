@@ -20,7 +20,7 @@ import (
 	shared "github.com/lectern-dev/lectern/shared/service"
 )
 
-// services returns the services to which the edges route: one line each.
+// services returns the services of the platform to which the edges route. A new service needs one more row.
 func services() []service {
 	return []service{
 		row(routes.Entries, func(c *entries.Config) common { return ofData(&c.Config) }, entries.Run, entries.Migrate),
@@ -32,28 +32,28 @@ func services() []service {
 	}
 }
 
-// service is a service that can run in this process.
+// service is a service of the platform that can run in this process.
 type service struct {
 	name    routes.Service
 	migrate func(ctx context.Context, environ map[string]string, log io.Writer) error
-	// run serves until ctx ends. ready is called when its addresses are open.
+	// run serves until ctx ends. run calls ready after the addresses of the service are open.
 	run func(ctx context.Context, environ map[string]string, log io.Writer, ready func(address)) error
 }
 
-// address has the addresses of one service.
+// address has the public and the internal address of one service, as host:port.
 type address struct{ public, internal string }
 
-// common points to the parts of a service's configuration that a run sets.
+// common points to the fields of a service's configuration that a run sets: the log, and the HTTP server.
 type common struct {
 	log  *io.Writer
 	http *httpserver.Config
 }
 
-// ofData returns those parts of a data service.
+// ofData returns the fields that a run sets, in the configuration of a data service.
 func ofData(c *shared.Config) common { return common{&c.LogOutput, &c.HTTP} }
 
-// row returns a service from the parts of its package: the common parts of its configuration, and its functions. migrate
-// is nil if there is nothing to migrate.
+// row returns a service from the functions of its package. parts returns the fields that a run sets in the
+// configuration C. migrate is nil if there is nothing to migrate.
 func row[C any](name routes.Service, parts func(*C) common, run, migrate func(context.Context, C) error) service {
 	load := func(environ map[string]string, log io.Writer) (cfg C, err error) {
 		err = config.Load(&cfg, environ)
@@ -83,7 +83,8 @@ func row[C any](name routes.Service, parts func(*C) common, run, migrate func(co
 	}
 }
 
-// startServices migrates and starts all services concurrently, and returns their addresses once all listen.
+// startServices migrates and starts all services concurrently. startServices returns the addresses of the services
+// after all services listen.
 func (r *run) startServices(ctx context.Context, all []service, stores stores, environ map[string]string, logs logs) (map[routes.Service]address, error) {
 	type event struct {
 		name routes.Service

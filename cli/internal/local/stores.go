@@ -21,11 +21,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 )
 
-// logs returns the log of each part of a run.
+// logs returns the writer for the log of the named part of a run, such as postgres.
 type logs func(name string) (io.Writer, error)
 
-// openLogs returns one file for each part, and renames that of the previous run to NAME.log.1. If the run has one log,
-// openLogs returns that.
+// openLogs returns a function that opens a log file for each part, after it renames the file of the previous run to
+// NAME.log.1. If Options.Log is set, all parts share that writer.
 func (r *run) openLogs() (logs, error) {
 	if r.Log != nil {
 		shared := &lockedWriter{w: r.Log}
@@ -36,7 +36,8 @@ func (r *run) openLogs() (logs, error) {
 		return nil, err
 	}
 	var files []*os.File
-	// Registered before the parts that log, so that the files are closed after these have stopped.
+	// This function is registered before the parts that log, so that the files are closed after these parts have
+	// stopped.
 	r.parts.Add(func(context.Context) error {
 		var errs []error
 		for _, f := range files {
@@ -58,36 +59,37 @@ func (r *run) openLogs() (logs, error) {
 	}, nil
 }
 
-// lockedWriter is a writer for concurrent use.
+// lockedWriter passes bytes on to w. Several goroutines may use a lockedWriter at the same time.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// Write writes p without interruption.
+// Write writes p to the underlying writer, without bytes of other goroutines between.
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
 }
 
-// stores are the databases of a run.
+// stores has the URLs of the databases of a run, as [run.startPostgres] returns them.
 type stores struct {
-	// urls are the URLs of each database by their setting, by the database's name.
+	// urls has the URLs of each database: first by the name of the database, then by the setting that gets the URL.
 	urls map[string]map[string]string
-	// warehouse is an empty database for copies of the demo project.
+	// warehouse is the URL of a database for copies of the demo project. The database is empty until the user makes a
+	// copy.
 	warehouse string
 }
 
-// The services share one Postgres, while in a cluster each may have its own. So each pool is smaller than there, and
-// Postgres allows as many connections as all pools may open.
+// The services share one Postgres, while in a cluster each service may have its own Postgres. So each pool is smaller
+// than in a cluster, and Postgres allows at least as many connections as all pools may open.
 const (
 	defaultPoolSize  = 8
 	poolsEach        = 4  // of a service: to read, to ingest, to remove and to look keys up; the proxy has one of them, region one more, the console none
 	spareConnections = 20 // for listeners, migrations and users with psql
 )
 
-// poolSize returns how many connections each pool may have.
+// poolSize returns the maximum number of connections of each pool, by DATABASE_MAX_CONNS or else the default.
 func (r *run) poolSize() (int, error) {
 	named := r.Environ[poolSizeVariable]
 	if named == "" {
@@ -102,7 +104,8 @@ func (r *run) poolSize() (int, error) {
 
 const poolSizeVariable = "DATABASE_MAX_CONNS"
 
-// startPostgres starts the private server and creates missing databases and roles.
+// startPostgres starts the private server, and creates missing databases and roles. startPostgres returns the URLs of
+// all databases.
 func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stores, error) {
 	out, err := logs("postgres")
 	if err != nil {
@@ -144,10 +147,11 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stor
 	return result, nil
 }
 
-// redisTick is how often the clock of the Redis in process is moved: its keys expire only then.
+// redisTick is the interval at which the clock of the Redis in process is advanced. The keys of this Redis expire
+// only then.
 const redisTick = 50 * time.Millisecond
 
-// startRedis returns the URL of the Redis to use: the one that REDIS_URL names, else one in process.
+// startRedis returns the URL of the Redis to use. If REDIS_URL is not set, startRedis starts a Redis in process.
 func (r *run) startRedis() (string, error) {
 	if named := r.Environ["REDIS_URL"]; named != "" {
 		return named, nil
@@ -185,13 +189,15 @@ func (r *run) startRedis() (string, error) {
 	return u.String(), nil
 }
 
-// environ returns the variables of all services: the caller's, except those that the run sets.
+// environ returns the variables of all services: the variables in Options.Environ, except for those that the run
+// itself sets. auth has the URLs of the database of keys.
 func (r *run) environ(auth map[string]string, redisURL string) map[string]string {
 	environ := map[string]string{}
 	for name, value := range r.Environ {
 		name, isFile := strings.CutSuffix(name, "_FILE")
-		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "_API_KEYS") ||
-			strings.HasPrefix(name, "LISTEN_") || strings.HasPrefix(name, "EDGE_") || name == "TRUSTED_PROXIES" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
+		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "DATABASE_PASSWORD") || strings.HasSuffix(name, "_API_KEYS") ||
+			name == "REDIS_URL" || name == "REDIS_PASSWORD" && r.Environ["REDIS_URL"] == "" ||
+			strings.HasPrefix(name, "LISTEN_") || strings.HasPrefix(name, "EDGE_") || name == "TRUSTED_PROXIES" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
 		if decided {
 			continue
 		}

@@ -1,4 +1,4 @@
-// Package operate has the commands for operators of an installation.
+// Package operate has the commands for operators of an installation: check, databases and migrate-to-citus.
 package operate
 
 import (
@@ -18,26 +18,36 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Check is lectern check.
+// Check is the command lectern check, which calls each public operation once and reports unexpected answers. With
+// --service, the command only calls the operations of these services. With --pre, the command checks what
+// an installation needs instead.
 type Check struct {
-	shell.APIFlags
+	shell.ServerFlags
+	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id. Needed without --pre." placeholder:"ID"`
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"DURATION"`
+	Timeout        time.Duration     `default:"10s" help:"How long an answer, or a check of --pre, may take. Default: ${default}." placeholder:"DURATION"`
+	Pre            bool              `help:"Check instead what an installation needs, before it or after it."`
+	preFlags
 	shell.OutputFlags
 }
 
-// Help describes the expected answers, with examples.
+// Help returns the text of lectern check --help: the expected answers, and examples.
 func (Check) Help() string {
 	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, the command asks for a record that does not exist, and expects 404. Without a key, it also accepts 401 where a key may be needed, so it only checks that operations ask for one. The exit code is 1 if an answer is not the one in the API's description.
+
+With --pre, the command calls no operation. It checks Postgres, Redis, a bucket and a cluster, and changes nothing. The URLs are in the variables of the services, such as DATABASE_URL and REDIS_URL, or in the file of --secrets. The exit code is 1 if a check fails. docs/reference/checks.md describes each check.
 
 Examples:
 
 	lectern check --env-file .lectern/demo.env
-	lectern check --project pr_demo --service entries=http://lectern-entries --service region=http://lectern-region`
+	lectern check --project pr_demo --service entries=http://lectern-entries --service region=http://lectern-region
+
+	lectern check --pre --secrets secrets.yaml
+	lectern check --pre --namespace lectern`
 }
 
-// calledOperation is the outcome of one operation.
+// calledOperation is the result of the call of one operation, and a record of the command's output.
 type calledOperation struct {
 	Service      routes.Service `json:"service"`
 	Operation    string         `json:"operation"`
@@ -46,8 +56,17 @@ type calledOperation struct {
 	Outcome      string         `json:"outcome"` // ok, or what is wrong
 }
 
-// Run calls and prints one line an operation.
+// Run calls each operation of the selected services, and then prints one record for each call. Run returns an error if
+// an answer is missing or unexpected.
 func (c *Check) Run(s *shell.Session) error {
+	switch {
+	case c.Pre:
+		return c.runPre(s)
+	case c.preFlags.given():
+		return shell.Usagef("--secrets, --to or --namespace was given without --pre")
+	case c.Project == "":
+		return shell.Usagef("check needs --project ID or LECTERN_PROJECT_ID (see lectern check --help)")
+	}
 	targets := map[routes.Service]string{}
 	for name, at := range c.Service {
 		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
@@ -102,7 +121,7 @@ func (c *Check) Run(s *shell.Session) error {
 	return nil
 }
 
-// checker calls operations, and keeps the identifiers in their answers for later ones.
+// checker calls operations, and keeps the identifiers in their answers for the paths of later calls.
 type checker struct {
 	command *Check
 	key     string
@@ -110,7 +129,8 @@ type checker struct {
 	known   map[string]string // values of the variables of paths
 }
 
-// firstOf maps fields of a list's first record to variables of later paths.
+// firstOf returns the variable of later paths that the list of an operation fills. field is the field of the list's
+// first record that has the variable's value. Both results are "" for any other operation.
 func firstOf(operation string) (variable, field string) {
 	switch operation {
 	case "listEntries":
@@ -125,11 +145,12 @@ func firstOf(operation string) (variable, field string) {
 	return "", ""
 }
 
-// longestAnswer is the longest answer that the command reads into memory, in bytes. It is far above a page of any list. A
-// compressed answer may be a thousand times as long as what was sent.
+// longestAnswer is the longest answer that the command accepts, in bytes. The limit is needed because a compressed
+// answer may be a thousand times as long as the bytes that were sent.
 const longestAnswer = 64 << 20
 
-// call calls one operation and returns the status of its answer, with an error if it is not the expected one.
+// call calls one operation at the address at, and keeps the first identifier of a list for later calls. The result is
+// the status of the answer, or 0 without an answer. The error is not nil if there is no answer, or an unexpected one.
 func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, error) {
 	path, known := k.path(r)
 	method, body := http.MethodGet, ""
@@ -171,7 +192,8 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, key != "", known)
 }
 
-// path fills in the template of r, and reports whether all of its records are known to exist.
+// path returns the path of r, in which identifiers from earlier answers replace the variables. known is false if the
+// record in the path may not exist, so that the answer may be 404.
 func (k *checker) path(r routes.Route) (path string, known bool) {
 	known = true
 	segments := strings.Split(r.Template, "/")
@@ -201,7 +223,7 @@ func (k *checker) path(r routes.Route) (path string, known bool) {
 	return path, known && r.Operation != "getProject" && r.Operation != "getReferenceAsset"
 }
 
-// remember stores the identifier of a list's first record.
+// remember stores the identifier of the first record in a list's answer, for the paths of later calls.
 func (k *checker) remember(r routes.Route, status int, answer []byte) {
 	variable, field := firstOf(r.Operation)
 	if variable == "" || status != http.StatusOK {
@@ -218,7 +240,9 @@ func (k *checker) remember(r routes.Route, status int, answer []byte) {
 	}
 }
 
-// judge returns an error unless the description allows the answer to the request.
+// judge returns an error if the answer is unexpected. Expected are a status of 200 with any body, and a refusal that
+// the request causes, such as 401 without a key. keyed reports whether the request had a key, and known whether the
+// records in its path exist.
 func (k *checker) judge(r routes.Route, status int, answer []byte, keyed, known bool) error {
 	if status == http.StatusOK {
 		if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && !keyed {

@@ -12,11 +12,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
-	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// Databases is lectern databases: it creates the databases and roles of an installation, and the Secrets of the chart.
+// Databases is the command lectern databases. The command prints or executes SQL that creates databases and roles of an
+// installation, and writes the Secrets of the chart to a file.
 type Databases struct {
 	Admin   string `name:"admin-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"The Postgres server, by a role that may create roles and databases. Other users of this machine can see flags: prefer the variable." placeholder:"URL"`
 	Secrets string `required:"" type:"path" help:"The file of the Secrets. An existing one may hold only these. It is read first, and its URLs stay." placeholder:"FILE"`
@@ -27,7 +28,7 @@ type Databases struct {
 	Release string `default:"lectern" help:"The release's full name, with which the names of its Secrets begin. Default: ${default}." placeholder:"NAME"`
 }
 
-// Help describes the steps, with examples.
+// Help returns the text of lectern databases --help: the steps, and examples.
 func (Databases) Help() string {
 	return `The command makes five databases with 19 roles, one for each right, and a Secret of URLs for each database. The migrations grant the roles their rights.
 
@@ -45,7 +46,8 @@ Examples:
 	lectern databases --secrets secrets.yaml`
 }
 
-// Run prints or makes what is missing.
+// Run prints the SQL that makes the missing databases and roles, or executes the SQL with --apply. In both cases, Run
+// writes the file of the Secrets before a new password applies.
 func (d *Databases) Run(s *shell.Session) error {
 	get := fmt.Sprintf("kubectl -n NAMESPACE get secret %s -o yaml", strings.Join(databases.SecretNames(d.Release), " "))
 	known, err := readSecrets(d.Secrets, d.Release)
@@ -70,7 +72,7 @@ func (d *Databases) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	// Before the passwords apply, because no other place has them.
+	// The file is saved before the passwords apply, because no other place has the passwords.
 	save := func() error { return durable.WriteFile(d.Secrets, manifests, 0o600) }
 	did := "Executed"
 	if d.Apply {
@@ -94,7 +96,7 @@ func (d *Databases) Run(s *shell.Session) error {
 	return nil
 }
 
-// readSecrets reads the file of an earlier run, if there is one.
+// readSecrets returns the Secrets in the file of an earlier run, or nil if there is no such file.
 func readSecrets(path, release string) (databases.Secrets, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

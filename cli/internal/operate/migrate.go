@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// MigrateToCitus is lectern migrate-to-citus: it moves a database from one Postgres to a Citus cluster, or back.
+// MigrateToCitus is the command lectern migrate-to-citus, which moves a database from one Postgres server to a Citus
+// cluster, or back.
 type MigrateToCitus struct {
 	Step        string   `arg:"" enum:"prepare,distribute,finish,undo" help:"prepare: connect the machines. distribute: copy the tables to the workers and switch over; reads continue, writes wait. finish: free the space of the old tables. undo: move all tables back to one machine."`
 	DatabaseURL string   `name:"database-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"A service's database, by a superuser." placeholder:"URL"`
@@ -15,9 +16,9 @@ type MigrateToCitus struct {
 	Worker      []string `help:"The address of a worker, with the same user and password; for prepare. Repeatable." placeholder:"HOST:PORT"`
 }
 
-// Help returns the text of --help in addition to the options.
+// Help returns the text of lectern migrate-to-citus --help: the order of the steps, and examples.
 func (MigrateToCitus) Help() string {
-	return `Take the steps in this order. You may repeat each, and undo each but the last. Reads continue throughout. docs/how-to/scale.md describes each step and the checks before the next one.
+	return `Take the steps in this order. You may repeat each step. Reads continue, except while undo moves the tables back. docs/how-to/scale.md describes each step and the checks before the next one.
 
 Examples:
 
@@ -28,7 +29,7 @@ Examples:
 	lectern migrate-to-citus undo`
 }
 
-// Run does one step.
+// Run does the one step that the argument names: prepare, distribute, finish or undo.
 func (m MigrateToCitus) Run(s *shell.Session) error {
 	d := &distribute.Database{
 		URL: config.NewSecret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,

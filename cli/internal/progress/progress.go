@@ -1,4 +1,5 @@
-// Package progress shows the progress of a long command on a terminal. Without a terminal it shows nothing.
+// Package progress shows the progress of a long command on a terminal. Without a terminal, the package shows no
+// progress.
 package progress
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Bar shows one number that grows.
+// Bar is a progress bar on a terminal. Without a terminal, a Bar only passes on the lines of [Bar.Write].
 type Bar struct {
 	out  io.Writer
 	pool *mpb.Progress // nil where there is no terminal
@@ -20,7 +21,8 @@ type Bar struct {
 	text atomic.Pointer[string]
 }
 
-// Bytes shows bytes out of total. If the total is unknown, 0, it shows only the number and the rate.
+// Bytes starts a bar on w that shows the bytes so far, the total and the remaining time. If total is not positive, the
+// total is unknown: the bar is a spinner with the text of [Bar.Set].
 func Bytes(w io.Writer, total int64) *Bar {
 	if total <= 0 {
 		return open(w, 0, nil)
@@ -31,7 +33,8 @@ func Bytes(w io.Writer, total int64) *Bar {
 	})
 }
 
-// Count shows records out of total; 0 is an unknown total.
+// Count starts a bar on w that shows the percentage of total records and the remaining time. If total is not positive,
+// the total is unknown: the bar is a spinner with the text of [Bar.Set].
 func Count(w io.Writer, total int64) *Bar {
 	if total <= 0 {
 		return open(w, 0, nil)
@@ -60,7 +63,7 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	return b
 }
 
-// Shown reports whether a bar on w is shown: whether w is a terminal or another device.
+// Shown reports whether a bar on w is visible, because w is a terminal or another character device.
 func Shown(w io.Writer) bool {
 	f, ok := terminalOf(w).(*os.File)
 	if !ok {
@@ -70,7 +73,7 @@ func Shown(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// terminalOf returns the terminal behind a writer that cleans text for it, else w.
+// terminalOf returns the writer that w wraps if w has a method Unwrap, as a screen.Writer has, and w itself otherwise.
 func terminalOf(w io.Writer) io.Writer {
 	if screen, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		return screen.Unwrap()
@@ -78,7 +81,7 @@ func terminalOf(w io.Writer) io.Writer {
 	return w
 }
 
-// Set moves the bar to n and puts text in front of it.
+// Set moves the bar to n, and shows the formatted text before the bar. Without a terminal, Set does nothing.
 func (b *Bar) Set(n int64, format string, args ...any) {
 	if b.pool == nil {
 		return
@@ -87,7 +90,7 @@ func (b *Bar) Set(n int64, format string, args ...any) {
 	b.bar.SetCurrent(n)
 }
 
-// Done removes the bar.
+// Done removes the bar from the terminal. Without a terminal, Done does nothing.
 func (b *Bar) Done() {
 	if b.pool == nil {
 		return
@@ -96,7 +99,7 @@ func (b *Bar) Done() {
 	b.pool.Wait()
 }
 
-// Write prints lines above the bar.
+// Write prints lines above the bar. Without a terminal, Write passes the lines on to the bar's writer.
 func (b *Bar) Write(p []byte) (int, error) {
 	if b.pool == nil { // mpb would lose them
 		return b.out.Write(p)

@@ -2,11 +2,11 @@ package read
 
 import "fmt"
 
-// memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
-// Parquet.
+// memoryLimit is the soft limit of Go's memory for long commands, in bytes. With this limit, the process needs less
+// than about 128 MiB, even when it writes Parquet.
 const memoryLimit = 72 << 20
 
-// counted returns n with one if n is 1, else with many.
+// counted returns the number n with a noun: one if n is 1, and many otherwise.
 func counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -14,7 +14,7 @@ func counted(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size gives bytes in the unit that suits.
+// size returns a number of bytes as text, in the largest fitting unit from B to TiB.
 func size(bytes int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	n, unit := float64(bytes), 0

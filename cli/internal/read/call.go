@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Call is lectern api.
+// Call is the command lectern api, which sends a GET request to any path of the API and prints the answer.
 type Call struct {
 	shell.ServerFlags
 	Project           string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project that {projectId} in the path stands for." placeholder:"ID"`
@@ -20,7 +20,7 @@ type Call struct {
 	Path              string `arg:"" help:"The path with its query, such as /projects/{projectId}/entries?limit=2; {projectId} stands for the project."`
 }
 
-// Help shows examples.
+// Help returns the text of lectern api --help: how an answer is printed, and examples.
 func (Call) Help() string {
 	return `The command sends a GET request with the key, and prints the answer: JSON as --output says, and anything else as it is. lectern console, or /docs of the API, lists the operations.
 
@@ -31,10 +31,11 @@ Examples:
 	lectern api /openapi.json | jq -r '.paths | keys[]'`
 }
 
-// pageOfAll is how many records a request of --paginate asks for, unless the path says so.
+// pageOfAll is how many records each request of --paginate asks for, unless the path has a limit.
 const pageOfAll = 1000
 
-// Run calls.
+// Run sends the request and prints the answer, or all pages with --paginate. A path that is a whole URL is a usage
+// error.
 func (a *Call) Run(s *shell.Session) error {
 	if a.Project == "" && strings.Contains(a.Path, "{projectId}") {
 		return shell.Usagef("the path %q needs --project ID or LECTERN_PROJECT_ID", a.Path)
@@ -66,7 +67,7 @@ func (a *Call) Run(s *shell.Session) error {
 	return a.PrintOne(s, body, err)
 }
 
-// all prints the records of all pages.
+// all prints the records of all pages of list, one a line. all prints a page after the whole page was read.
 func (a *Call) all(s *shell.Session, reader *client.Client, list client.List) error {
 	limit := pageOfAll
 	if _, query, _ := strings.Cut(a.Path, "?"); strings.Contains("&"+query, "&limit=") {

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Changes is lectern changes.
+// Changes is the command lectern changes, which prints the records of the change feed.
 type Changes struct {
 	shell.APIFlags
 	Follow     bool     `short:"f" help:"Wait for more changes after the newest one."`
@@ -22,10 +22,10 @@ type Changes struct {
 	Retries    int      `default:"10" min:"0" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
-// longestWait is how long a request of --follow waits for changes.
+// longestWait is how long one request of --follow waits for new changes before the API answers with none.
 const longestWait = time.Minute
 
-// Help describes the lines and the guarantees after a kill, with examples.
+// Help returns the text of lectern changes --help: the form of the lines, the guarantees after a kill, and examples.
 func (Changes) Help() string {
 	return `One change a line: {"change":"entry","seq":…,"entry":{…}}, {"change":"event","seq":…,"event":{…}} or {"change":"entry_removed","seq":…,"entry_id":"…","removed_at":"…","reason":"…"}. Store each entry by its entry_id and each event by its event_key; a removal removes the entry and all events with its id. Nothing is left out, so a reader that does this has an exact copy.
 
@@ -38,7 +38,8 @@ Examples:
 	lectern changes --cursor-file pr_demo.cursor --follow >> changes.ndjson`
 }
 
-// Run prints.
+// Run prints the changes after the position in the cursor file, or all changes if there is no such file. Without
+// --follow, Run returns after the newest change.
 func (f *Changes) Run(s *shell.Session) error {
 	q := f.query()
 	reader, err := f.Client(shell.Patient(f.Retries+1), s.Err)
@@ -59,8 +60,8 @@ func (f *Changes) Run(s *shell.Session) error {
 	return err
 }
 
-// query returns the query of the flags. It sorts the types, so that a cursor file does not depend on the order of the
-// flags.
+// query returns the query that the flags select. query sorts the types, so that a cursor file does not depend on the
+// order of the flags.
 func (f *Changes) query() client.ChangeQuery {
 	slices.Sort(f.Types)
 	f.Types = slices.Compact(f.Types)

@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// filterFlags select entries by update time and ids.
+// filterFlags are the flags that select entries by time of update, ids and page views. The lists of entries and of
+// page views have these flags.
 type filterFlags struct {
 	Direction     string       `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
 	UpdatedAfter  shell.Moment `help:"Only entries updated after this time: RFC 3339, or a date." placeholder:"TIME"`
@@ -16,9 +17,11 @@ type filterFlags struct {
 	ContactID     string       `name:"contact-id" help:"Only entries of this contact." placeholder:"ID"`
 	GroupID       string       `name:"group-id" help:"Only entries of this group." placeholder:"ID"`
 	Completed     string       `enum:"true,false," default:"" help:"Only entries with a page view of their last page (true), or only the others (false)." placeholder:"true|false"`
+	VersionNumber *int64       `help:"Only entries with a page view of this version. --completed and --furthest-page are then about its page views." placeholder:"N"`
+	FurthestPage  *int64       `help:"Only entries whose furthest page has this index; with --embeddable-id." placeholder:"N"`
 }
 
-// completed returns the value of the flag, or nil if it was not given.
+// completed returns the value of --completed, or nil if the flag was not given.
 func (f filterFlags) completed() *bool {
 	if f.Completed == "" {
 		return nil
@@ -31,7 +34,7 @@ func (f filterFlags) direction() client.Direction {
 	return client.Direction(strings.ToUpper(f.Direction))
 }
 
-// statusFlags select experiments.
+// statusFlags are the flags that select experiments by their status.
 type statusFlags struct {
 	Status string `enum:"draft,running,paused,winner_picked,completed,discarded," default:"" help:"Only experiments with this status: draft, running, paused, winner_picked, completed or discarded." placeholder:"STATUS"`
 }
@@ -44,6 +47,9 @@ type entryFilterFlags struct {
 	filterFlags
 	CreatedAfter  shell.Moment `help:"Only entries created after this time." placeholder:"TIME"`
 	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
+	Answer        string       `help:"Only entries with this answer: JSON, such as '\"Yes\"' or 100." placeholder:"JSON"`
+	AnswerKey     string       `help:"The key of entry_data that has the answer." placeholder:"KEY"`
+	Search        string       `help:"Only entries with an answer that contains this text, in any letter case." placeholder:"TEXT"`
 	Sort          string       `enum:"updated_at,created_at," default:"" help:"updated_at, which is the default, or created_at." placeholder:"KEY"`
 }
 
@@ -53,6 +59,8 @@ func (f entryFilterFlags) query() client.EntryQuery {
 		CreatedAfter: f.CreatedAfter.Time, CreatedBefore: f.CreatedBefore.Time,
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
 		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
+		Version: f.VersionNumber, FurthestPage: f.FurthestPage,
+		Answer: f.Answer, AnswerKey: f.AnswerKey, Search: f.Search,
 	}
 }
 
@@ -65,6 +73,7 @@ func (f pageViewFilterFlags) query() client.PageViewQuery {
 	return client.PageViewQuery{
 		Direction: f.direction(), UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
 		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
+		Version: f.VersionNumber, FurthestPage: f.FurthestPage,
 		IncludeURLs: f.IncludeURLs,
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// insightFlags select the entries of an insight.
+// insightFlags are the flags that select the entries of an insight, such as a count or a funnel.
 type insightFlags struct {
 	CreatedAfter  shell.Moment `help:"Only entries created after this time: RFC 3339, or a date." placeholder:"TIME"`
 	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
@@ -29,7 +29,8 @@ func (f insightFlags) filter(embeddableID string) client.InsightFilter {
 	}
 }
 
-// print prints an insight. On a terminal, the lists in nested become tables of their own below the other fields.
+// print reads an insight from the API and prints its JSON. In the format table, each list in nested becomes a separate
+// table after the other fields.
 func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.OutputFlags, of client.List, nested ...string) error {
 	reader, err := api.Client(shell.Interactive(), s.Err)
 	if err != nil {
@@ -65,7 +66,8 @@ func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.Outp
 	return nil
 }
 
-// with returns the JSON of row with a field of record in front, if it has one.
+// with returns the JSON of row with the named field of record in front. If record has no such field, with returns row
+// unchanged.
 func with(row gjson.Result, name string, record gjson.Result) []byte {
 	field := record.Get(name)
 	if !field.Exists() {
@@ -74,7 +76,8 @@ func with(row gjson.Result, name string, record gjson.Result) []byte {
 	return []byte(fmt.Sprintf(`{%q:%s,%s`, name, field.Raw, strings.TrimPrefix(row.Raw, "{")))
 }
 
-// without returns body without some fields of its records. A name may be the last part of a path.
+// without returns body without some fields of its records. Each of paths names a field, by the part after the last
+// dot.
 func without(body []byte, paths []string) []byte {
 	drop := map[string]bool{}
 	for _, path := range paths {
@@ -107,7 +110,7 @@ type getCounts struct {
 	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
 }
 
-// Help shows examples.
+// Help returns the text of lectern get counts --help: the counted entries, and examples.
 func (getCounts) Help() string {
 	return `How many entries were created, how many have a page view, and how many one of the last page.
 
@@ -117,10 +120,36 @@ Examples:
 	lectern get counts --by version --interval all --timezone Europe/Berlin`
 }
 
-// Run prints the counts.
+// Run prints the number of created entries in each interval.
 func (g *getCounts) Run(s *shell.Session) error {
 	q := client.CountQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, By: g.By, Timezone: g.Timezone}
 	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project))
+}
+
+type getOverview struct {
+	shell.APIFlags
+	insightFlags
+	shell.OutputFlags
+	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
+	Interval     string `enum:"day,week,month,all," default:"" help:"day, which is the default, week, month or all." placeholder:"INTERVAL"`
+	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
+}
+
+// Help returns the text of lectern get overview --help: the parts of an overview, and examples.
+func (getOverview) Help() string {
+	return `How many entries there were in each interval and of each embeddable, also in the period before, and where most were lost.
+
+Examples:
+
+	lectern get overview --env-file .lectern/demo.env --interval month
+	lectern get overview --created-after 2026-09-01 | jq '.embeddables[] | {embeddable_id, largest_drop}'`
+}
+
+// Run prints the overview of the selected entries. In the format table, its intervals and embeddables are separate
+// tables.
+func (g *getOverview) Run(s *shell.Session) error {
+	q := client.OverviewQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, Timezone: g.Timezone}
+	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "intervals", "embeddables")
 }
 
 type getFunnel struct {
@@ -131,7 +160,7 @@ type getFunnel struct {
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 }
 
-// Help shows examples.
+// Help returns the text of lectern get funnel --help, with examples.
 func (getFunnel) Help() string {
 	return `How far the entries of an embeddable came, page by page.
 
@@ -141,7 +170,8 @@ Examples:
 	lectern get funnel emb_solar7kq2 --by version --created-after 2026-09-01`
 }
 
-// Run prints the funnels.
+// Run prints how many entries of the embeddable reached each page. With --by version, Run prints a funnel for each
+// version.
 func (g *getFunnel) Run(s *shell.Session) error {
 	q := client.FunnelQuery{InsightFilter: g.filter(g.EmbeddableID), ByVersion: g.By == "version"}
 	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "pages")
@@ -151,22 +181,24 @@ type getAnswers struct {
 	shell.APIFlags
 	insightFlags
 	shell.OutputFlags
+	Values       int    `help:"Without KEY: how many values the first 100 keys have, at most 50." placeholder:"N"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 	Key          string `arg:"" optional:"" help:"A top-level key of entry_data. Without one, the keys that there are."`
 }
 
-// Help shows examples.
+// Help returns the text of lectern get answers --help, with examples.
 func (getAnswers) Help() string {
 	return `The most frequent values of one answer, and the distribution of its numbers.
 
 Examples:
 
 	lectern get answers emb_solar7kq2 --env-file .lectern/demo.env
-	lectern get answers emb_solar7kq2 country | jq '.values[:3]'`
+	lectern get answers emb_solar7kq2 country | jq '.values[:3]'
+	lectern get answers emb_solar7kq2 --values 5 | jq '.keys[] | {key, values}'`
 }
 
-// Run prints the keys or the values.
+// Run prints the values of one key of entry_data, or the keys of the embeddable's entries if no key was given.
 func (g *getAnswers) Run(s *shell.Session) error {
-	q := client.AnswerQuery{InsightFilter: g.filter(g.EmbeddableID), Key: g.Key}
+	q := client.AnswerQuery{InsightFilter: g.filter(g.EmbeddableID), Key: g.Key, Values: g.Values}
 	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "keys", "values", "numbers", "numbers.bins")
 }

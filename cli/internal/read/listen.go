@@ -13,13 +13,14 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/destination"
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/push"
 )
 
-// Listen is lectern listen.
+// Listen is the command lectern listen, which sends the changes of a project to a receiver of webhooks and prints them.
+// The receiver is usually on this machine.
 type Listen struct {
 	shell.APIFlags
 	destination.ReceiverFlags
@@ -28,7 +29,7 @@ type Listen struct {
 	PrintSecret bool   `help:"Print the secret that signs, and end."`
 }
 
-// Help describes the secret and the output, with examples.
+// Help returns the text of lectern listen --help: the secret, the output, and examples.
 func (Listen) Help() string {
 	return `The command sends each new change to the receiver, as lectern sync --to https://… does, and prints its number, its type and its entry. It keeps no position, unless you give --state.
 
@@ -42,7 +43,9 @@ Examples:
 	lectern listen --forward-to http://localhost:3000/hook --replay 1795390521125314..1795390521125390`
 }
 
-// Run forwards.
+// Run sends changes to the receiver until the user interrupts the command, or sends the changes of --replay once.
+// Without --from, --state and --replay, Run begins with new changes. With --print-secret, Run only prints the secret
+// that signs requests.
 func (f *Listen) Run(s *shell.Session) error {
 	secret := s.Environ["LECTERN_SYNC_SECRET"]
 	if secret == "" && f.SecretFile == "" {
@@ -85,11 +88,11 @@ func (f *Listen) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	source := replicate.Source{URL: f.URL, ProjectID: f.Project}
+	source := copies.Source{URL: f.URL, ProjectID: f.Project}
 	if to.Destination, err = f.OpenReceiver("--forward-to", push.Options{URL: f.ForwardTo, Secret: secret, Source: source, Schema: "lectern"}); err != nil {
 		return err
 	}
-	result, err := replicate.Run(s.Context, replicate.Options{
+	result, err := copies.Run(s.Context, copies.Options{
 		Client: reader, Source: source, Destination: to, Query: f.Query(), Follow: to.last == 0, PageSize: 1000, Attempts: client.Forever, Notify: shell.Notifier(s.Err),
 	})
 	if errors.Is(err, errReplayed) {
@@ -101,7 +104,8 @@ func (f *Listen) Run(s *shell.Session) error {
 	return err
 }
 
-// receiverURL returns the URL for an address such as 3000 or localhost:3000/hook.
+// receiverURL returns the URL for an address such as 3000 or localhost:3000/hook. An address with a scheme is
+// returned unchanged.
 func receiverURL(address string) string {
 	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
 		return "http://localhost:" + address
@@ -112,7 +116,7 @@ func receiverURL(address string) string {
 	return address
 }
 
-// replay returns the number before the first change of --replay, and the number of the last one.
+// replay returns the range of --replay: the number before its first change, and the number of its last change.
 func (f *Listen) replay() (before string, last int64, err error) {
 	from, to, _ := strings.Cut(f.Replay, "..")
 	first, err1 := strconv.ParseInt(from, 10, 64)
@@ -123,10 +127,10 @@ func (f *Listen) replay() (before string, last int64, err error) {
 	return strconv.FormatInt(first-1, 10), last, nil
 }
 
-// errReplayed ends a replay after its last change.
+// errReplayed ends the copy after the last change of a replay. [Listen.Run] does not report errReplayed as an error.
 var errReplayed = errors.New("all was sent again")
 
-// printed is a receiver whose changes are printed once it has them.
+// printed is a receiver of webhooks. The changes of a batch are printed after the receiver accepted the batch.
 type printed struct {
 	*push.Destination
 	out     io.Writer
@@ -134,8 +138,9 @@ type printed struct {
 	trimmed int64 // the changes of the batch at the end of a replay
 }
 
-// Apply sends a batch and prints its changes.
-func (p *printed) Apply(ctx context.Context, b *replicate.Batch) error {
+// Apply sends a batch to the receiver and then prints its changes, one a line. If the batch has changes after the end
+// of a replay, Apply leaves them out and returns [errReplayed].
+func (p *printed) Apply(ctx context.Context, b *copies.Batch) error {
 	end := slices.IndexFunc(b.Changes, func(c client.Change) bool { return p.last > 0 && c.Seq > p.last })
 	if end >= 0 {
 		b.Changes = b.Changes[:end]

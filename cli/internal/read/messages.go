@@ -8,13 +8,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/messages"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/messages"
 )
 
-// messageFlags are those of commands that another program runs.
+// messageFlags are the flags of the commands singer and airbyte, which another program runs.
 type messageFlags struct {
 	shell.ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
@@ -26,13 +26,13 @@ type messageFlags struct {
 
 const streamsHelp = `up to the newest change, from the state of --state or from the beginning. The streams are entries, events, removals, embeddables, embeddable_versions, experiments and experiment_history. All columns of a removed entry are null, except entry_id, seq and `
 
-// Singer is lectern singer.
+// Singer is the command lectern singer, which prints the project's changes as a tap of the Singer protocol.
 type Singer struct {
 	messageFlags
 	Discover bool `help:"Print the catalog."`
 }
 
-// Help describes the tap, with examples.
+// Help returns the text of lectern singer --help: the messages and streams of the tap, and examples.
 func (Singer) Help() string {
 	return `The command is a Singer tap: it prints SCHEMA, RECORD and STATE messages for a target, ` + streamsHelp + `_sdc_deleted_at.
 
@@ -42,7 +42,7 @@ Examples:
 	tail -n 1 states.ndjson > state.json`
 }
 
-// Run prints the messages, or the catalog.
+// Run prints the messages after the state of --state. With --discover, Run prints the catalog instead.
 func (f *Singer) Run(s *shell.Session) error {
 	if f.Discover {
 		return json.NewEncoder(s.Out).Encode(messages.Singer{}.Catalog())
@@ -50,13 +50,13 @@ func (f *Singer) Run(s *shell.Session) error {
 	return f.read(s, messages.Singer{})
 }
 
-// Airbyte is lectern airbyte.
+// Airbyte is the command lectern airbyte, which prints the project's changes as a source of the Airbyte protocol.
 type Airbyte struct {
 	Command string `arg:"" enum:"spec,check,discover,read" help:"One of spec, check, discover and read."`
 	messageFlags
 }
 
-// Help describes the source, with examples.
+// Help returns the text of lectern airbyte --help: the messages and streams of the source, and examples.
 func (Airbyte) Help() string {
 	return `The command is a source by the Airbyte protocol. read prints RECORD and STATE messages ` + streamsHelp + `_ab_cdc_deleted_at.
 
@@ -66,7 +66,8 @@ Examples:
 	lectern airbyte read --config config.json --catalog catalog.json --state state.json`
 }
 
-// Run prints the messages of a command.
+// Run prints the messages that the Airbyte protocol demands for the command spec, check, discover or read. A failed
+// check is a message of the output, and not an error of Run.
 func (f *Airbyte) Run(s *shell.Session) error {
 	airbyte, out := messages.Airbyte{}, json.NewEncoder(s.Out)
 	switch f.Command {
@@ -84,7 +85,7 @@ func (f *Airbyte) Run(s *shell.Session) error {
 	return f.read(s, airbyte)
 }
 
-// read prints all records after the state.
+// read prints the messages of all changes after the state of --state, in the given format.
 func (f *messageFlags) read(s *shell.Session, format messages.Format) error {
 	reader, catalog, state, err := f.open(s, shell.Patient(11))
 	if err != nil {
@@ -98,14 +99,15 @@ func (f *messageFlags) read(s *shell.Session, format messages.Format) error {
 	if err != nil {
 		return shell.Usage(err)
 	}
-	_, err = replicate.Run(s.Context, replicate.Options{
-		Client: reader, Source: replicate.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
+	_, err = copies.Run(s.Context, copies.Options{
+		Client: reader, Source: copies.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
 		PageSize: 5000, Attempts: 1, Note: func(text string) { s.Note("%s", text) },
 	})
 	return err
 }
 
-// open reads the files that are named. It returns a client by the configuration.
+// open reads the files of --config, --catalog and --state, and returns a client for the configuration, which replaces
+// values of flags. The catalog and the state are empty if their flags were not given.
 func (f *messageFlags) open(s *shell.Session, retry client.Retry) (reader *client.Client, catalog, state gjson.Result, err error) {
 	var config gjson.Result
 	for _, file := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Region is lectern region.
+// Region is the command lectern region, which prints the region of a project and its offset from UTC.
 type Region struct {
 	URL            string       `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project        string       `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
@@ -17,7 +17,7 @@ type Region struct {
 	ProjectID string `arg:"" optional:"" name:"project" help:"The project's id."`
 }
 
-// Help describes the output, with examples.
+// Help returns the text of lectern region --help: the form of the region and the offset, and examples.
 func (Region) Help() string {
 	return `The project's region is a zone of the tz database. The offset is in minutes east of UTC at that time, with daylight saving. A project without a region, or an unknown one, is in America/Los_Angeles; the command says so on standard error.
 
@@ -28,7 +28,8 @@ Examples:
 	TZ=$(lectern region pr_demo | jq -r .region) date`
 }
 
-// Run asks.
+// Run asks the region service with an internal key, and prints the answer. Run notes on standard error if the answer
+// is the default region.
 func (r *Region) Run(s *shell.Session) error {
 	project := r.ProjectID
 	if project == "" {

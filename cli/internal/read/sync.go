@@ -8,17 +8,17 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
-	"github.com/lectern-dev/lectern/cli/internal/replicate/push"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/postgres"
+	"github.com/lectern-dev/lectern/copies/push"
 )
 
-// Sync is lectern sync.
+// Sync is the command lectern sync, which keeps a copy of a project or sends its changes to a receiver of webhooks.
 type Sync struct {
 	shell.APIFlags
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
@@ -37,7 +37,7 @@ type Sync struct {
 	metricsFlag
 }
 
-// Help describes a copy, with examples.
+// Help returns the text of lectern sync --help: the form of a copy, the destinations, and examples.
 func (Sync) Help() string {
 	return `The command copies a project into the tables of a Postgres schema, or into Parquet files of a folder or a bucket: entries, events, embeddables with their versions, and experiments. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep each state of an entry, but no rows of erased ones.
 
@@ -59,10 +59,12 @@ For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN an
 A receiver gets the changes by HTTP POST, signed as Standard Webhooks say, with the secret in LECTERN_SYNC_SECRET or --secret-file: whsec_ and the base64 of 24 to 64 bytes; two during a rotation. One request is in flight. Every answer but 2xx is a failure, and the command tries again for ever. 410 stops it until --resume is given. A request may come again: a receiver drops changes whose seq is not greater than the last that it stored.`
 }
 
-// collectAt lets the heap grow up to memoryLimit between two garbage collections, in percent of what is in use.
+// collectAt is the growth of the heap between two garbage collections, in percent of the memory in use. The large
+// value saves processor time, and [memoryLimit] bounds the heap.
 const collectAt = 400
 
-// Run copies.
+// Run copies all changes that the destination does not have yet, and continues with new changes if --follow is set.
+// With --verify, Run compares the copy with its source instead.
 func (f *Sync) Run(s *shell.Session) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
@@ -98,9 +100,9 @@ func (f *Sync) Run(s *shell.Session) error {
 	if pushes {
 		attempts = client.Forever
 	}
-	o := replicate.Options{
+	o := copies.Options{
 		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.Query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
-		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
+		Progress: func(p copies.Progress) { report.show(p); metrics.show(p) },
 		Notify: func(err error, wait time.Duration) {
 			shell.Notifier(report.notes)(err, wait)
 			metrics.destinationFailed()
@@ -110,7 +112,7 @@ func (f *Sync) Run(s *shell.Session) error {
 	if f.Verify {
 		return verify(s, o, to, f.Repair)
 	}
-	result, err := replicate.Run(s.Context, o)
+	result, err := copies.Run(s.Context, o)
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
 		s.Note("%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))
@@ -135,11 +137,11 @@ func (f *Sync) Run(s *shell.Session) error {
 	return nil
 }
 
-func (f *Sync) source() replicate.Source {
-	return replicate.Source{URL: f.URL, ProjectID: f.Project}
+func (f *Sync) source() copies.Source {
+	return copies.Source{URL: f.URL, ProjectID: f.Project}
 }
 
-// choice returns the columns of --columns.
+// choice returns which keys of entry_data become columns, by --columns.
 func (f *Sync) choice() (columns.Choice, error) {
 	switch f.Columns {
 	case "auto":
@@ -150,8 +152,8 @@ func (f *Sync) choice() (columns.Choice, error) {
 	return readColumns(f.Columns, "auto, none or a file")
 }
 
-// destination returns the destination of --to. It gives texts for the user to note.
-func (f *Sync) destination(s *shell.Session, mask *replicate.Mask, note func(text string)) (destination.Destination, error) {
+// destination opens the destination of --to. The destination calls note with texts for the user.
+func (f *Sync) destination(s *shell.Session, mask *copies.Mask, note func(text string)) (destination.Destination, error) {
 	choice, err := f.choice()
 	if err != nil {
 		return nil, err
@@ -162,7 +164,8 @@ func (f *Sync) destination(s *shell.Session, mask *replicate.Mask, note func(tex
 	})
 }
 
-// syncReport shows the progress: a bar on a terminal, else a line a minute.
+// syncReport shows the progress of a sync: a bar on a terminal, and otherwise a line a minute. A quiet command shows
+// nothing.
 type syncReport struct {
 	notes   io.Writer
 	bar     *progress.Bar
@@ -189,14 +192,14 @@ func newSyncReport(s *shell.Session, quiet, endless bool) *syncReport {
 	return r
 }
 
-// note prints a sentence, unless the command is quiet.
+// note prints text as a line above the bar, unless the command is quiet.
 func (r *syncReport) note(text string) {
 	if !r.quiet {
 		fmt.Fprintln(r.notes, text)
 	}
 }
 
-func (r *syncReport) show(p replicate.Progress) {
+func (r *syncReport) show(p copies.Progress) {
 	standing := "current"
 	if !p.Current {
 		standing = fmt.Sprintf("about %d%% of the way", p.Percent())
@@ -214,7 +217,7 @@ func (r *syncReport) show(p replicate.Progress) {
 	}
 }
 
-// done removes the bar.
+// done removes the bar from the terminal. done may be called more than once.
 func (r *syncReport) done() {
 	if r.bar != nil {
 		r.bar.Done()

@@ -13,35 +13,36 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// metricsFlag sets the address of the metrics of a long command.
+// metricsFlag is the flag with the address at which a sync serves its metrics and health.
 type metricsFlag struct {
 	MetricsAddress string `type:"address" env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
 }
 
-// syncMetrics has the metrics and health of a sync, for Prometheus and the kubelet. Its methods may be called
-// concurrently.
+// syncMetrics has the metrics and the health of a sync, for Prometheus and the kubelet. The methods of syncMetrics
+// may be called concurrently, except close.
 type syncMetrics struct {
 	now  func() time.Time
 	stop []func()
 
 	mu       sync.Mutex
-	progress replicate.Progress
+	progress copies.Progress
 	batches  bool      // one was committed at least, so progress is known
 	current  time.Time // when the copy last had all changes; the start of the process before that
 	began    time.Time // the start of the process
-	// How often the two sides failed for a time.
+	// apiFailures and destinationFailures count the failed attempts after which the sync tried again.
 	apiFailures, destinationFailures int64
 	failing                          time.Time // since when the destination has failed; zero if its last batch was committed
 	stopped                          bool      // the receiver has answered 410
 }
 
-// serve returns the metrics of a sync, and serves them if an address is set. The caller closes them.
+// serve returns the metrics of a sync, and serves the metrics if --metrics-address is set. The caller must call
+// close.
 func (f metricsFlag) serve(s *shell.Session, notes io.Writer) (*syncMetrics, error) {
 	m := &syncMetrics{now: s.Now, current: s.Now(), began: s.Now()}
 	if f.MetricsAddress == "" {
@@ -77,7 +78,7 @@ func (f metricsFlag) serve(s *shell.Session, notes io.Writer) (*syncMetrics, err
 	return m, nil
 }
 
-// close stops what serve started. It may be called more than once.
+// close stops the server of the metrics. close may be called more than once.
 func (m *syncMetrics) close() {
 	for i := len(m.stop) - 1; i >= 0; i-- {
 		m.stop[i]()
@@ -85,8 +86,9 @@ func (m *syncMetrics) close() {
 	m.stop = nil
 }
 
-// copied returns an error until the run has committed its first batch. The API and the destination have then both worked.
-// Later faults do not change it: they are for the alerts, and neither a restart nor a pod that is taken out helps.
+// copied is the check for /readyz. copied returns an error until the run has committed its first batch, because the
+// API and the destination have then both worked. Later faults are for alerts, because neither a restart nor an
+// unready pod would help.
 func (m *syncMetrics) copied(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +98,8 @@ func (m *syncMetrics) copied(context.Context) error {
 	return nil
 }
 
-// show records the progress of the run after each batch.
-func (m *syncMetrics) show(p replicate.Progress) {
+// show records the progress of the run. The run calls show after each committed batch.
+func (m *syncMetrics) show(p copies.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress, m.batches, m.failing = p, true, time.Time{}
@@ -106,14 +108,14 @@ func (m *syncMetrics) show(p replicate.Progress) {
 	}
 }
 
-// apiFailed counts a request that failed and is repeated.
+// apiFailed counts a request to the API that failed and is sent again.
 func (m *syncMetrics) apiFailed(error, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.apiFailures++
 }
 
-// destinationFailed counts a fault of the destination after which it is opened again.
+// destinationFailed counts a fault of the destination. After such a fault, the run opens the destination again.
 func (m *syncMetrics) destinationFailed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,15 +125,15 @@ func (m *syncMetrics) destinationFailed() {
 	}
 }
 
-// refused records that the receiver wants no more changes.
+// refused records that the receiver answered 410, so the run sends no more changes.
 func (m *syncMetrics) refused() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopped = true
 }
 
-// measure exports the state as metrics. Each is computed when it is read, so the time since the copy was current grows
-// while nothing happens.
+// measure registers the metrics at provider. Each metric is computed when it is read, so the time since the copy was
+// current grows even without new batches.
 func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/cli")
 	distance, err1 := meter.Int64ObservableGauge("lectern.sync.distance", metric.WithUnit("{number}"),

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies"
 )
 
 // Where there is no terminal, the progress is a line a minute.
@@ -16,7 +16,7 @@ func TestSyncReportsOnceAMinute(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	report := newSyncReport(&shell.Session{Err: &out, Now: func() time.Time { return now }}, false, false)
 	for range 150 {
-		report.show(replicate.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
+		report.show(copies.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
 		now = now.Add(time.Second)
 	}
 	const want = "2026-11-01T12:01:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n2026-11-01T12:02:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n"

@@ -9,19 +9,20 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/destination"
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/copies"
 )
 
-// mostDifferences bounds the differences that are printed. More are only counted.
+// mostDifferences is the maximum number of differences that are printed. Further differences are only counted.
 const mostDifferences = 1000
 
-// verify compares the copy with its source, and prints what differs. With repair it also mends the copy.
-func verify(s *shell.Session, o replicate.Options, to destination.Destination, repair bool) error {
+// verify compares the copy with its source, and prints the first [mostDifferences] differences as lines of JSON. With
+// repair, verify also mends the copy. verify returns an error if differences remain.
+func verify(s *shell.Session, o copies.Options, to destination.Destination, repair bool) error {
 	printed, out := 0, json.NewEncoder(s.Out)
-	found, err := replicate.Verify(s.Context, replicate.Verification{
+	found, err := copies.Verify(s.Context, copies.Verification{
 		Options: o, Folder: os.TempDir(), Repair: repair,
-		Name: func(d replicate.Difference) error {
+		Name: func(d copies.Difference) error {
 			if printed++; printed > mostDifferences {
 				return nil
 			}

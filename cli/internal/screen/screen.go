@@ -1,5 +1,5 @@
-// Package screen owns what reaches the user's terminal. Records, errors of servers and answers of receivers hold any text.
-// None of it may control the terminal, or show other characters than there are.
+// Package screen cleans the text that the program writes to the user's terminal. Records, errors of servers and answers
+// of receivers may contain any text. Such text must not control the terminal or change the direction of other text.
 package screen
 
 import (
@@ -12,14 +12,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Writer writes text to a terminal. Characters that control a terminal or the direction of text, and bytes that are no
-// UTF-8, are written as JSON escapes them: U+001B as \u001b. So JSON stays the same JSON.
+// Writer writes text to a terminal. Writer escapes control characters except tabs and line breaks, characters that
+// change the direction of text, and bytes that are not UTF-8. The escapes are those of JSON, such as \u001b for U+001B,
+// so escaped JSON remains valid.
 type Writer struct {
 	terminal io.Writer
 	rest     []byte // the beginning of a character that a later Write completes
 }
 
-// Of returns a Writer for f if f is a terminal, else f itself.
+// Of returns a [Writer] for f if f is a terminal, and f itself otherwise.
 func Of(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) {
 		return f
@@ -27,10 +28,10 @@ func Of(f *os.File) io.Writer {
 	return &Writer{terminal: f}
 }
 
-// Unwrap returns the terminal, for programs that draw on it.
+// Unwrap returns the terminal without escapes, for code that draws on the terminal, such as a progress bar.
 func (w *Writer) Unwrap() io.Writer { return w.terminal }
 
-// Write writes p.
+// Write writes p to the terminal with escapes. An incomplete character at the end of p is kept until the next Write.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := append(w.rest, p...)
 	clean := make([]byte, 0, len(text))

@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Erase is lectern erase.
+// Erase is the command lectern erase, which removes an entry, all data of a contact, or a whole project for good.
 type Erase struct {
 	shell.AdministrationFlags
 	shell.ServerFlags
@@ -23,7 +23,7 @@ type Erase struct {
 	Confirm string `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
-// Help describes the effect, with examples.
+// Help returns the text of lectern erase --help: the effects of a removal, and examples.
 func (Erase) Help() string {
 	return `The removal is final, and later data for the id of an erased entry is rejected. Followers of the change feed see the removal of entries. Backups and copies of others stay. You may repeat the command; it prints how many records it removed.
 
@@ -37,7 +37,8 @@ Examples:
 	lectern erase --all --project pr_1`
 }
 
-// Run erases.
+// Run removes the data that the flags name, and prints the number of removed records. With --wait, Run also waits for
+// the copies, and prints a receipt.
 func (e *Erase) Run(s *shell.Session) error {
 	given := 0
 	for _, is := range []bool{e.Entry != "", e.Contact != "", e.All} {
@@ -57,7 +58,7 @@ func (e *Erase) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	copies, reader, err := e.copies(s, e.ServerFlags, e.Project)
+	waited, reader, err := e.copies(s, e.ServerFlags, e.Project)
 	if err != nil {
 		return err
 	}
@@ -76,19 +77,20 @@ func (e *Erase) Run(s *shell.Session) error {
 		all.Events += removed.Events
 		more = removed.More
 	}
-	if len(copies) == 0 {
+	if len(waited) == 0 {
 		return e.PrintValue(s, all)
 	}
 	r, err := e.wait(s, receipt{
 		ProjectID: e.Project, EntryID: e.Entry, ContactID: e.Contact, Entries: all.Entries, Events: all.Events, RemovedAt: s.Now().UTC(),
-	}, copies, reader)
+	}, waited, reader)
 	if err != nil {
 		return err
 	}
 	return e.PrintValue(s, r)
 }
 
-// removeProject removes the project from every service.
+// removeProject asks for confirmation unless --confirm is set, and then removes all data of the project from every
+// service. The project's keys are revoked first. removeProject prints the number of removed records of each kind.
 func (e *Erase) removeProject(s *shell.Session) error {
 	admin, err := e.Administrator(s)
 	if err != nil {
@@ -115,7 +117,7 @@ func (e *Erase) removeProject(s *shell.Session) error {
 	return e.PrintValue(s, removed)
 }
 
-// confirm asks for the project's id, unless it was given.
+// confirm asks the user to type the project's id, unless --confirm gave an id. A wrong id is a usage error.
 func (e *Erase) confirm(s *shell.Session) error {
 	typed := e.Confirm
 	if typed == "" {

@@ -6,50 +6,53 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/destination"
-	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/columns"
 )
 
-// waitFlags say for which copies of the project a removal waits.
+// waitFlags are the flags for the copies of the project that must also remove the data before the command ends.
 type waitFlags struct {
 	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"URL"`
 	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
 	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
 }
 
-// receipt says what was removed, and which copies have removed it too.
+// receipt is the output of a removal with --wait: the removed data, and the copies that have removed the data too.
 type receipt struct {
 	ProjectID string `json:"project_id"`
 	EntryID   string `json:"entry_id,omitempty"`
 	ContactID string `json:"contact_id,omitempty"`
 	Entries   int    `json:"entries"`
 	Events    int    `json:"events"`
-	// Seq is the project's newest number after the removal.
+	// Seq is the number of the project's newest change after the removal.
 	Seq       int64         `json:"seq"`
 	RemovedAt time.Time     `json:"removed_at"`
 	Copies    []copyReceipt `json:"copies"`
 }
 
-// copyReceipt says that a copy has passed a removal.
+// copyReceipt is the part of a [receipt] for one copy. PassedAt is the time at which the copy was seen to have passed
+// the removal.
 type copyReceipt struct {
 	Copy     string    `json:"copy"`
 	Seq      int64     `json:"seq"` // of its position
 	PassedAt time.Time `json:"passed_at"`
-	// FilesRewritten counts the files that the copy has rewritten for erasures meanwhile.
+	// FilesRewritten counts the files that the copy has rewritten for erasures between the command's start and
+	// PassedAt. FilesRewritten is nil if the copy does not count rewritten files.
 	FilesRewritten *int `json:"files_rewritten,omitempty"`
 }
 
-// awaited is a copy, and what it said before the removal.
+// awaited is a copy for which a removal waits, and the status of the copy before the removal.
 type awaited struct {
 	name   string
-	to     replicate.Verifiable
-	before replicate.Status
+	to     copies.Verifiable
+	before copies.Status
 }
 
-// copies returns the copies of --wait, which must be reachable and of the project, and a client that may read the feed.
+// copies returns the copies of --wait, and a client that may read the change feed. Without --wait, both are nil. A copy
+// that cannot be reached or is of another project is an error. copies is called before the removal.
 func (f waitFlags) copies(s *shell.Session, server shell.ServerFlags, project string) (list []awaited, reader *client.Client, err error) {
 	if len(f.Wait) == 0 {
 		return nil, nil, nil
@@ -62,12 +65,12 @@ func (f waitFlags) copies(s *shell.Session, server shell.ServerFlags, project st
 	}
 	for _, to := range f.Wait {
 		d, err := destination.Open(destination.Options{
-			URL: to, Schema: f.Schema, Source: replicate.Source{URL: server.URL, ProjectID: project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
+			URL: to, Schema: f.Schema, Source: copies.Source{URL: server.URL, ProjectID: project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		v, ok := d.(replicate.Verifiable)
+		v, ok := d.(copies.Verifiable)
 		if !ok {
 			return nil, nil, shell.Usagef("--wait was given as the %s; allowed: postgres, file, s3", d)
 		}
@@ -83,23 +86,24 @@ func (f waitFlags) copies(s *shell.Session, server shell.ServerFlags, project st
 	return list, reader, nil
 }
 
-// errNotPassed says that a copy works and is behind.
+// errNotPassed is the error for a copy that works, but whose position is before the removal.
 var errNotPassed = errors.New("its sync has not come to the removal yet")
 
-// wait returns the receipt of a removal once all copies have passed it.
-func (f waitFlags) wait(s *shell.Session, r receipt, copies []awaited, reader *client.Client) (receipt, error) {
+// wait waits until all copies in list have passed the removal, and returns the completed receipt. After --timeout,
+// wait returns an error.
+func (f waitFlags) wait(s *shell.Session, r receipt, list []awaited, reader *client.Client) (receipt, error) {
 	ctx, cancel := context.WithTimeout(s.Context, f.Timeout)
 	defer cancel()
-	for _, one := range copies {
-		say := replicate.Once(func(text string) { s.Note("Removed. Waiting for the %s%s", one.name, text) })
+	for _, a := range list {
+		say := copies.Once(func(text string) { s.Note("Removed. Waiting for the %s%s", a.name, text) })
 		var last error      // before the time-out, which hides it
 		var fault time.Time // when the last fault was shown: the text of each has another request id
 		for {
-			status, err := one.passed(ctx, reader, &r)
+			status, err := a.passed(ctx, reader, &r)
 			if err == nil {
-				passed := copyReceipt{Copy: one.name, Seq: status.Position.Seq, PassedAt: s.Now().UTC()}
-				if status.Rewritten != nil {
-					passed.FilesRewritten = new(*status.Rewritten - *one.before.Rewritten)
+				passed := copyReceipt{Copy: a.name, Seq: status.Position.Seq, PassedAt: s.Now().UTC()}
+				if status.Rewritten != nil && a.before.Rewritten != nil {
+					passed.FilesRewritten = new(*status.Rewritten - *a.before.Rewritten)
 				}
 				r.Copies = append(r.Copies, passed)
 				break
@@ -111,7 +115,7 @@ func (f waitFlags) wait(s *shell.Session, r receipt, copies []awaited, reader *c
 				last = err
 			}
 			if ctx.Err() != nil {
-				return r, fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", f.Timeout, one.name, last)
+				return r, fmt.Errorf("the data is removed, but within %v (--timeout) the %s has not passed that; repeat the command for a receipt: %w", f.Timeout, a.name, last)
 			}
 			if errors.Is(err, errNotPassed) {
 				say(": " + shell.OneLine(err))
@@ -128,12 +132,13 @@ func (f waitFlags) wait(s *shell.Session, r receipt, copies []awaited, reader *c
 	return r, nil
 }
 
-// passed returns an error until the copy has all changes up to the number of the removal, which it adds to the receipt.
-func (a awaited) passed(ctx context.Context, reader *client.Client, r *receipt) (replicate.Status, error) {
+// passed returns an error until the copy has all changes up to the number of the removal. If the receipt has no number
+// yet, passed stores the number of the newest change in the receipt.
+func (a awaited) passed(ctx context.Context, reader *client.Client, r *receipt) (copies.Status, error) {
 	if r.Seq == 0 {
 		newest, err := reader.ChangesPage(ctx, r.ProjectID, client.ChangeQuery{After: "now", PageSize: 1})
 		if err != nil {
-			return replicate.Status{}, err
+			return copies.Status{}, err
 		}
 		r.Seq = newest.LastSeq
 	}

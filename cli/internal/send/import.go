@@ -1,7 +1,7 @@
-// Package send has the commands that send records in, and those that remove them.
+// Package send has the commands that send records to an installation, and the commands that remove records.
 package send
 
-// Import is lectern import: the commands that send files of records.
+// Import is the command group lectern import, which sends files of records to the ingest endpoint.
 type Import struct {
 	Entries            importEntries            `cmd:"" help:"Send entries in."`
 	Events             importEvents             `cmd:"" help:"Send events in."`

@@ -11,10 +11,11 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// importLines imports records that only NDJSON has.
+// importLines is an import of a resource whose files can only be NDJSON, not CSV.
 type importLines struct{ importFlags }
 
-// Run imports.
+// Run sends the files. The name of the command is the name of the resource. A file whose name ends with .csv is a
+// usage error.
 func (i *importLines) Run(s *shell.Session, k *kong.Context) error {
 	resource := k.Selected().Name
 	for _, name := range i.Files {
@@ -27,7 +28,7 @@ func (i *importLines) Run(s *shell.Session, k *kong.Context) error {
 
 type importEmbeddables struct{ importLines }
 
-// Help describes the records, with examples.
+// Help returns the text of lectern import embeddables --help: the fields of a record, and examples.
 func (importEmbeddables) Help() string {
 	return `NDJSON has one embeddable a line, as the API returns it: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent replaces the others.
 ` + importHelp + `
@@ -39,7 +40,7 @@ Examples:
 
 type importEmbeddableVersions struct{ importLines }
 
-// Help describes the records, with examples.
+// Help returns the text of lectern import embeddable-versions --help: the fields of a record, and examples.
 func (importEmbeddableVersions) Help() string {
 	return `NDJSON has one version a line, as the API returns it, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
 ` + importHelp + `
@@ -51,7 +52,7 @@ Examples:
 
 type importExperiments struct{ importLines }
 
-// Help describes the records, with examples.
+// Help returns the text of lectern import experiments --help: the form of a record, and examples.
 func (importExperiments) Help() string {
 	return `NDJSON has one experiment a line, as the API returns it, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
 ` + importHelp + `
@@ -63,7 +64,7 @@ Examples:
 
 type importProjects struct{ importLines }
 
-// Help describes the records, with examples.
+// Help returns the text of lectern import projects --help: the fields of a record, and examples.
 func (importProjects) Help() string {
 	return `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent replaces the others as a whole: an omitted region is none.
 ` + importHelp + `

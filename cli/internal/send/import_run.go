@@ -24,7 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
-// importFlags are those of every import.
+// importFlags are the flags and the arguments of every import, for any resource and format.
 type importFlags struct {
 	InternalURL  string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
 	IngestAPIKey string `env:"LECTERN_INGEST_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
@@ -44,7 +44,8 @@ The command sends batches, which the server acknowledges one by one. If the comm
 A rejected record does not stop the others. The command prints the first ones of each kind, writes all of them to --rejects, and exits with 3. It counts records as new, as changed (they replaced another content, also of the same file), and as unchanged.
 `
 
-// runImport sends the files, which o describes.
+// runImport sends the files of f to the ingest endpoint, or only checks their records with --dry-run. o describes the
+// resource and the format of the files. If records were rejected, the error is [shell.ErrRejected].
 func runImport(s *shell.Session, f importFlags, o load.Options) error {
 	inputs, total, err := openInputs(s, f.Files)
 	if err != nil {
@@ -89,13 +90,15 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 	return report.end(s, f, o.Shape.Resource, result, err)
 }
 
-// target has the settings that an import's state depends on.
+// target returns a text that identifies the settings of an import. An import does not continue a state with another
+// target.
 func target(url string, o load.Options) string {
 	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns, o.Tool.Name, o.SkipRows, o.Encoding}) // strings and lists of them
 	return string(b)
 }
 
-// openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.
+// openInputs returns the inputs and their total size in bytes. The size is -1 if standard input is among the files.
+// openInputs checks that all files exist before any file is sent.
 func openInputs(s *shell.Session, files []string) ([]load.Input, int64, error) {
 	var inputs []load.Input
 	total, stdin := int64(0), 0
@@ -126,7 +129,7 @@ func openInputs(s *shell.Session, files []string) ([]load.Input, int64, error) {
 	return inputs, total, nil
 }
 
-// dryIngest returns the ingest of a resource by its service, without a store.
+// dryIngest returns the ingest of a resource that checks records as the service does, but stores nothing.
 func dryIngest(resource string) *ingest.Dry {
 	switch resource {
 	case "entries", "events":
@@ -139,7 +142,8 @@ func dryIngest(resource string) *ingest.Dry {
 	return embeddables.NewDry(resource)
 }
 
-// dryBatch checks batches and prints the lines that are not rejected.
+// dryBatch returns a function that checks a batch with dry, and prints the lines that are not rejected to out. The
+// function takes the place of sending.
 func dryBatch(dry *ingest.Dry, out io.Writer) func(context.Context, []byte) (client.Receipt, error) {
 	return func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
 		summary, err := dry.Take(ctx, ndjson)
@@ -165,7 +169,7 @@ func dryBatch(dry *ingest.Dry, out io.Writer) func(context.Context, []byte) (cli
 	}
 }
 
-// reporter reports the outcome of the records.
+// reporter reports the results of an import to the user: rejects while they occur, and counts at the end.
 type reporter struct {
 	notes io.Writer
 	quiet bool
@@ -174,20 +178,20 @@ type reporter struct {
 	other int // rejects of further kinds
 }
 
-// rejectKind counts rejects with the same code and message, apart from the values in it.
+// rejectKind counts rejects with the same code and the same message, apart from values in the message.
 type rejectKind struct {
 	name, code string
 	count      int
 	last       string // FILE:LINE
 }
 
-// How many rejects of a kind, and how many kinds, are listed on standard error.
+// The maximum number of rejects of one kind that are printed, and of kinds that are counted separately.
 const (
 	mostOfKind = 3
 	mostKinds  = 30
 )
 
-// given matches what differs between rejects of a kind.
+// given matches the values in the message of a reject, which differ between rejects of one kind.
 var given = regexp.MustCompile(` was given as .*|(: | is )"(\\.|[^"\\])*"|[0-9]+`)
 
 func (r *reporter) rejected(file string, line int, code, message string) {

@@ -10,7 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// tableFlags are those of imports that take CSV too. NDJSON refuses flags with the tag csv.
+// tableFlags are the flags of imports that accept CSV in addition to NDJSON. A flag with the tag csv is an error for
+// a file of NDJSON.
 type tableFlags struct {
 	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
 	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
@@ -32,7 +33,7 @@ type importEntries struct {
 	As   string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does." placeholder:"TOOL"`
 }
 
-// Help describes how columns become fields, with examples.
+// Help returns the text of lectern import entries --help: how columns become fields, and examples.
 func (importEntries) Help() string {
 	return `NDJSON has one entry a line, as the API returns it. CSV has a header. A column with the name of a field sets that field. --set sets the others, from columns or constants. updated_at is created_at unless it is set. All other columns become entry_data, a JSON object in the order of the header. Integers and decimals become numbers with the same digits ("007" stays text), true and false booleans, an empty cell null, anything else text. Name a column by its header, or by its number: {#1}. Lines may end with LF, CRLF or CR.
 ` + importHelp + `
@@ -45,12 +46,12 @@ Examples:
 	  --set created_at='{submitted}'
 	lectern import entries --dry-run survey.csv --time-format dmy --time-zone Europe/Berlin \
 	  --set entry_id='row-{#row}' --set created_at='{date} {time}' … | head -3
-	lectern import entries --as typeform responses.csv --project pr_shop \\
+	lectern import entries --as typeform responses.csv --project pr_shop \
 	  --set group_id=grp_survey --set embeddable_id=emb_survey
 	zcat entries.ndjson.gz | lectern import entries -`
 }
 
-// Run imports.
+// Run sends the entries in the files, which are NDJSON or CSV.
 func (i *importEntries) Run(s *shell.Session, k *kong.Context) error {
 	return runTableImport(s, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
@@ -60,7 +61,7 @@ type importEvents struct {
 	tableFlags
 }
 
-// Help describes how columns become fields, with examples.
+// Help returns the text of lectern import events --help: how columns become fields, and examples.
 func (importEvents) Help() string {
 	return `NDJSON has one event a line, as the API returns it, and may add event_id and url. CSV has a header with the names of an event's fields. --set sets the others, from columns or constants. An empty cell is null. Omit columns that are not fields with --skip.
 ` + importHelp + `
@@ -70,12 +71,13 @@ Examples:
 	lectern import events views.csv --set event_type=flowpage.viewed --set view_type=flowpage`
 }
 
-// Run imports.
+// Run sends the events in the files, which are NDJSON or CSV.
 func (i *importEvents) Run(s *shell.Session, k *kong.Context) error {
 	return runTableImport(s, k, i.importFlags, i.tableFlags, "", csvrow.Events(), csvrow.Options{})
 }
 
-// runTableImport imports NDJSON or CSV.
+// runTableImport sends files that are NDJSON or CSV. as is the name of the tool that made the CSV, or "". shape is
+// the form of a record, and columns has options that table does not have.
 func runTableImport(s *shell.Session, k *kong.Context, f importFlags, table tableFlags, as string, shape csvrow.Shape, columns csvrow.Options) error {
 	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
@@ -102,7 +104,8 @@ func runTableImport(s *shell.Session, k *kong.Context, f importFlags, table tabl
 		Tool: tool, SkipRows: table.SkipRows, Encoding: table.Encoding})
 }
 
-// parseDelimiter returns 0 for auto.
+// parseDelimiter returns the byte of --delimiter, or 0 for auto. A value that is not tab, \t or a single byte is a
+// usage error, and so is a quote or a line break.
 func parseDelimiter(text string) (byte, error) {
 	switch {
 	case text == "auto":

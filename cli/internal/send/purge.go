@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Purge is lectern purge.
+// Purge is the command lectern purge, which removes entries that were last updated before a given time.
 type Purge struct {
 	shell.AdministrationFlags
 
@@ -17,7 +17,7 @@ type Purge struct {
 	DryRun bool `help:"Count them, and remove nothing."`
 }
 
-// Help describes the removed records, with examples.
+// Help returns the text of lectern purge --help: which records are removed, and examples.
 func (Purge) Help() string {
 	return `The command removes entries with their events, and older events whose entry never came. Followers of the change feed see the removals. A purged entry comes back if its source sends it again.
 
@@ -29,7 +29,8 @@ Examples:
 	lectern purge --before 2025-01-01 --project pr_1`
 }
 
-// Run purges.
+// Run removes the entries and prints the number of removed records. With --dry-run, Run only counts the records that a
+// purge would remove.
 func (p *Purge) Run(s *shell.Session) error {
 	before := p.Before.Time
 	switch {

@@ -6,14 +6,16 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// AdministrationFlags select the internal address and the admin key.
+// AdministrationFlags are the flags of a command that calls the internal address: the project, the address, and the
+// admin key.
 type AdministrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
-// Administrator returns a client of the internal address, which needs the admin key.
+// Administrator returns a client of the internal address that sends the admin key. Without an admin key,
+// Administrator returns a usage error.
 func (f AdministrationFlags) Administrator(s *Session) (*client.Administrator, error) {
 	if f.AdminAPIKey == "" {
 		return nil, Usagef("no admin key: set LECTERN_ADMIN_API_KEY, or give --env-file")
@@ -27,7 +29,8 @@ func (f AdministrationFlags) Administrator(s *Session) (*client.Administrator, e
 	return admin, nil
 }
 
-// AdviseAdministrator adds to an error of an administrator what to do about it.
+// AdviseAdministrator adds advice for the user to an error of a [client.Administrator], such as which variable to
+// check. An error for which there is no advice is returned unchanged.
 func AdviseAdministrator(err error) error {
 	switch client.Code(err) {
 	case "unauthorized":

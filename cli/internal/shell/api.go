@@ -14,20 +14,21 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// APIFlags select the API and a project of it.
+// APIFlags are the flags of a command that calls the API for one project: the address, the key, and the project's id.
 type APIFlags struct {
 	ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 }
 
-// ServerFlags select the API and a key.
+// ServerFlags are the address of the API and the key, which is either the key itself or a file that contains the key.
 type ServerFlags struct {
 	URL        string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	APIKey     string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	APIKeyFile string `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
 }
 
-// Client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
+// Client returns a client that writes each failed attempt to notes before it tries again, and then calls retry.Notify
+// unless it is nil. Client returns a usage error if there is no key.
 func (f ServerFlags) Client(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	if f.APIKey == "" && f.APIKeyFile == "" {
 		return nil, Usagef("no API key: run lectern login, set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
@@ -35,7 +36,8 @@ func (f ServerFlags) Client(retry client.Retry, notes io.Writer) (*client.Client
 	return f.KeylessClient(retry, notes)
 }
 
-// KeylessClient returns a client for operations that may need no key. It sends the key if there is one.
+// KeylessClient returns a client for operations that may need no key. The client sends a key if a flag gave a key, and
+// writes failed attempts to notes. A key file that is empty or cannot be read is a usage error.
 func (f ServerFlags) KeylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	say, also := Notifier(notes), retry.Notify
 	retry.Notify = func(err error, wait time.Duration) {
@@ -60,7 +62,8 @@ func (f ServerFlags) KeylessClient(retry client.Retry, notes io.Writer) (*client
 	return c, nil
 }
 
-// AfterApply refuses two keys from one source. See [alternatives] for two sources.
+// AfterApply refuses a key and a key file that come from one source, such as two flags. See [alternatives] for two
+// sources. kong calls AfterApply after it set the flags.
 func (f ServerFlags) AfterApply() error {
 	if f.APIKey != "" && f.APIKeyFile != "" {
 		return Usagef("both a key and a file with a key were given; allowed: one of --api-key or LECTERN_API_KEY, and --api-key-file or LECTERN_API_KEY_FILE")
@@ -68,7 +71,8 @@ func (f ServerFlags) AfterApply() error {
 	return nil
 }
 
-// Key returns the key, or "" if there is none.
+// Key returns the key, from the key file if there is one. Key returns "" if neither flag is set, and a usage error
+// for a file that is empty or cannot be read.
 func (f ServerFlags) Key() (string, error) {
 	if f.APIKeyFile == "" {
 		return f.APIKey, nil
@@ -84,25 +88,28 @@ func (f ServerFlags) Key() (string, error) {
 	return key, nil
 }
 
-// Notifier returns a function that writes about each failed attempt, and the wait after it, to notes.
+// Notifier returns a function for the field Notify of [client.Retry]. The function writes the error of a failed
+// attempt, and the wait before the next attempt, as a line to notes.
 func Notifier(notes io.Writer) func(error, time.Duration) {
 	return func(err error, wait time.Duration) {
 		fmt.Fprintf(notes, "lectern: %s; trying again in %v\n", OneLine(err), wait.Round(100*time.Millisecond))
 	}
 }
 
-// Interactive bounds the retries of a command that a user waits for.
+// Interactive returns the retries of a command that a user waits for: at most 4 attempts, and no wait of more than 10
+// seconds. If the server asks for a longer wait, the request fails at once.
 func Interactive() client.Retry {
 	return client.Retry{Attempts: 4, Longest: 10 * time.Second}
 }
 
-// Patient bounds the retries of a long command.
+// Patient returns the retries of a long command: at most attempts attempts in all, with the default waits of the
+// client.
 func Patient(attempts int) client.Retry {
 	return client.Retry{Attempts: attempts}
 }
 
-// neverEmpty makes an error of a compressed body that ends before its first byte. The decoder would take it for an empty
-// one, as it maps io.ErrUnexpectedEOF to io.EOF there.
+// neverEmpty is a transport that reports an error for a compressed body that ends before its first byte. The decoder
+// maps io.ErrUnexpectedEOF to io.EOF, so without neverEmpty the caller would read an empty body without an error.
 type neverEmpty struct{ http.RoundTripper }
 
 func (t neverEmpty) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -9,16 +9,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Completion is our own. The packages for kong (kong-completion, kongplete) offer words without their help, which zsh
-// and fish show. They also write the program's path into the script, and offer no files in fish.
+// The completion is written here. The packages for kong (kong-completion, kongplete) offer words without their help,
+// which zsh and fish show. These packages also write the program's path into the script, and offer no files in fish.
 
-// completeWord is the first argument of a request of a shell for candidates.
+// completeWord is the first argument of the program when a shell's completion script asks the program for candidates.
 const completeWord = "__complete"
 
-// filesLine tells the shell's script to offer files as well.
+// filesLine is a line of output that makes the shell's script offer files in addition to the printed candidates.
 const filesLine = ":files"
 
-// CompletionScript returns the script that a shell loads: bash, zsh or fish.
+// CompletionScript returns the completion script for a shell: bash, zsh or fish. For any other shell,
+// CompletionScript returns "".
 func CompletionScript(shell string) string {
 	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
 }
@@ -68,8 +69,8 @@ complete -c lectern -f -a '(__lectern_complete | string match -v :files)'
 complete -c lectern -F -n '__lectern_complete | string match -q :files'
 `
 
-// complete prints the candidates for the last of words: one a line, with its help after a tab. A flag's value may be a
-// word of its own or follow "=", which bash passes as a word of its own.
+// complete prints the candidates for the last of words, one a line, with the candidate's help after a tab, or
+// [filesLine] for files. The value of a flag may be a separate word or follow "=". bash passes "=" as a separate word.
 func complete(s *Session, parser *kong.Kong, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -112,7 +113,8 @@ func complete(s *Session, parser *kong.Kong, words []string) {
 	}
 }
 
-// offerValues prints the values of a flag or argument: its choices, or files if it is a path.
+// offerValues prints the values that a flag or an argument takes: its choices, the names of contexts, or [filesLine]
+// for a path. For any other value, offerValues prints nothing.
 func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 	switch {
 	case v.Enum != "":
@@ -133,8 +135,8 @@ func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 	}
 }
 
-// follow returns the command that words lead to and how many arguments it has. flag is the flag whose value comes next,
-// or nil.
+// follow returns the command that words lead to, and how many of the words are arguments. flag is the flag whose value
+// comes next, or nil.
 func follow(node *kong.Node, words []string) (_ *kong.Node, flag *kong.Flag, arguments int) {
 	for _, word := range words {
 		if flag != nil {

@@ -15,31 +15,36 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/tidwall/gjson"
 
-	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// StoredContext is a deployment, a project and a key of the project.
+// StoredContext is a context as lectern login stores it: the address of the API, a project's id, and an API key of
+// the project.
 type StoredContext struct {
 	URL       string `json:"url"`
 	ProjectID string `json:"project_id"`
 	APIKey    string `json:"api_key"`
 }
 
-// variables returns the settings of the context.
+// variables returns the context as variables of the environment, such as LECTERN_URL, from which flags get their
+// values.
 func (c StoredContext) variables() map[string]string {
 	return map[string]string{"LECTERN_URL": c.URL, "LECTERN_PROJECT_ID": c.ProjectID, "LECTERN_API_KEY": c.APIKey}
 }
 
-// Contexts is the file of all contexts. It holds keys, so only its owner may read it.
+// Contexts is the content of the file of all contexts. The file contains keys, so only its owner may read the file.
+// Current is the name of the context that commands use by default, or "".
 type Contexts struct {
 	Current  string                   `json:"current"`
 	Contexts map[string]StoredContext `json:"contexts"`
 }
 
-// ContextFile returns the path of the file of the contexts.
+// ContextFile returns the path of contexts.json in the folder of the user's settings, where [Session.SaveContexts]
+// stores the contexts.
 func (s *Session) ContextFile() string { return filepath.Join(s.ConfigFolder, "contexts.json") }
 
-// Contexts reads the file of the contexts. A missing file has none.
+// Contexts reads the file of the contexts. If the file or the folder of settings is missing, there are no contexts. A
+// damaged file is a usage error.
 func (s *Session) Contexts() (Contexts, error) {
 	all := Contexts{Contexts: map[string]StoredContext{}}
 	if s.ConfigFolder == "" {
@@ -61,7 +66,8 @@ func (s *Session) Contexts() (Contexts, error) {
 	return all, nil
 }
 
-// SaveContexts writes the file of the contexts.
+// SaveContexts replaces the file of the contexts, and makes its folder if the folder is missing. If the session has no
+// ConfigFolder, SaveContexts returns an error.
 func (s *Session) SaveContexts(all Contexts) error {
 	if s.ConfigFolder == "" {
 		return errors.New("there is no folder for settings: set HOME")
@@ -76,7 +82,8 @@ func (s *Session) SaveContexts(all Contexts) error {
 	return durable.WriteFile(s.ContextFile(), append(content, '\n'), 0o600)
 }
 
-// Find returns the context of a name that was given as origin.
+// Find returns the context with the given name. origin is the flag, variable or argument that gave the name. The
+// usage error for an unknown name contains origin and the known names.
 func (all Contexts) Find(origin, name string) (StoredContext, error) {
 	if c, ok := all.Contexts[name]; ok {
 		return c, nil
@@ -88,21 +95,23 @@ func (all Contexts) Find(origin, name string) (StoredContext, error) {
 	return StoredContext{}, Usagef("%s was given as %q; %s", origin, name, known)
 }
 
-// at reports whether address equals the address of the context. An empty address does.
+// at reports whether address is the address of the context, apart from slashes at the end. at also returns true for
+// "", because then the user gave no address.
 func (c StoredContext) at(address string) bool {
 	return address == "" || strings.TrimRight(address, "/") == strings.TrimRight(c.URL, "/")
 }
 
-// Flags are the flags of every command. They decide from which variables the other flags come, so [Flags.BeforeResolve]
-// reads them by their names, before the parser sets them.
+// Flags are the flags of every command. --env-file and --context decide which variables set the other flags. So
+// [Flags.BeforeResolve] reads these two flags by name, before the parser sets any field of Flags.
 type Flags struct {
 	EnvFile string `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
 	Context string `type:"context" env:"LECTERN_CONTEXT" help:"Use this context of lectern login, instead of the current one." placeholder:"NAME"`
 	Quiet   bool   `short:"q" help:"Print only errors on standard error, and no progress bars."`
 }
 
-// BeforeResolve collects the variables that flags may come from. Flags win over those of the environment, these over those
-// of --env-file, and all over those of a context.
+// BeforeResolve collects the variables from which flags get their values, and sets Quiet of the session. A flag wins
+// over the environment, the environment over --env-file, and --env-file over a context. kong calls BeforeResolve before
+// it sets the flags.
 func (Flags) BeforeResolve(ctx *kong.Context, s *Session) error {
 	flags, given := map[string]string{}, map[string]string{}
 	for _, path := range ctx.Path {
@@ -144,8 +153,9 @@ func (Flags) BeforeResolve(ctx *kong.Context, s *Session) error {
 	return nil
 }
 
-// chosen returns the variables of the context that applies, or none. A context's key goes to the context's own URL alone: if
-// another URL was given, the current context does not apply.
+// chosen returns the variables of the context that applies, or none. The key of a context is sent only to the
+// context's own URL. If another URL was given, the current context does not apply, and a context that was named is a
+// usage error.
 func (s *Session) chosen(flags map[string]string, variables environment) (map[string]string, error) {
 	all, err := s.Contexts()
 	address, name := variables.get("LECTERN_URL"), variables.get("LECTERN_CONTEXT")

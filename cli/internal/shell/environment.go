@@ -10,14 +10,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// environment resolves flags from variables: the first of its maps that has one wins. It does not look into the
-// environment of the process.
+// environment resolves flags from maps of variables: the first map in which the variable is not empty wins. The
+// environment of the process only applies if the caller adds it as a map.
 type environment []map[string]string
 
-// alternatives maps a variable to the one that takes its place: the first map with either of them wins.
+// alternatives maps a variable to the variable that can replace it. The first map of an [environment] with either of
+// the two wins. So a key from one source hides the key file of a later source.
 var alternatives = map[string]string{"LECTERN_API_KEY": "LECTERN_API_KEY_FILE", "LECTERN_API_KEY_FILE": "LECTERN_API_KEY"}
 
-// get returns the value of a variable, or "".
+// get returns the value of a variable. get returns "" if no map has the variable, or if an earlier map has its
+// alternative.
 func (e environment) get(name string) string {
 	other, either := alternatives[name]
 	for _, variables := range e {
@@ -28,10 +30,12 @@ func (e environment) get(name string) string {
 	return ""
 }
 
-// Validate accepts every command line.
+// Validate accepts every command line. kong requires the method of a resolver.
 func (environment) Validate(*kong.Application) error { return nil }
 
-// Resolve returns the value of the first of a flag's variables that is not empty.
+// Resolve returns the value of the first of a flag's variables that is not empty, or nil if all are empty. For the
+// variables in [alternatives], Resolve returns even an empty value, which replaces the value that kong read from the
+// environment of the process.
 func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
 		value := e.get(name)
@@ -42,7 +46,7 @@ func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return nil, nil
 }
 
-// readEnvFile reads a file of variables.
+// readEnvFile returns the variables in the file of --env-file. A file that is missing or malformed is a usage error.
 func readEnvFile(path string) (map[string]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -55,8 +59,8 @@ func readEnvFile(path string) (map[string]string, error) {
 	return variables, nil
 }
 
-// ParseEnv reads lines NAME=value as sh does. It supports single quotes, double quotes without expansion, comments and a
-// leading export.
+// ParseEnv reads lines NAME=value, with an optional export before the name. Quotes and backslashes work as in sh, but
+// nothing is expanded, and a backslash within double quotes stays. Blank lines and lines that begin with # are ignored.
 func ParseEnv(content []byte) (map[string]string, error) {
 	variables := map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(content))

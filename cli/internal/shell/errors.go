@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// The exit codes. They are documented in the help and do not change.
+// The exit codes of the program. The help documents the codes, so the codes do not change.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
@@ -21,24 +21,28 @@ const (
 	ExitInterrupted = 130 // as shells count an end by SIGINT
 )
 
-// ErrRejected ends a command that did its work, except for rejected records. The command has printed them.
+// ErrRejected is the error of a command that did its work, except for some records that the API rejected. The command
+// itself reports the rejected records, so no message is printed for ErrRejected. The exit code is [ExitRejected].
 var ErrRejected = errors.New("some records were rejected")
 
-// usageError is a fault of the command line beyond its syntax.
+// usageError marks an error in the command line that the parser does not find, such as two flags that exclude each
+// other. The program ends with [ExitUsage].
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usagef returns a fault of the command line beyond its syntax. The command ends with [ExitUsage].
+// Usagef returns an error in the command line that the parser does not find, with a formatted text. The command ends
+// with [ExitUsage].
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Usage makes err a fault of the command line, as [Usagef] does.
+// Usage marks err as an error in the command line, as [Usagef] does, so that the command ends with [ExitUsage].
 func Usage(err error) error { return usageError{err} }
 
-// Advise adds to err what to do about it, in place of the advice for its code.
+// Advise adds advice for the user to err, in place of the standard advice for the code of err. Errors of the command
+// line are printed without advice, and a refused connection keeps its standard advice.
 func Advise(err error, advice string) error { return advisedError{err, advice} }
 
-// advisedError has better advice than that for its code.
+// advisedError is an error with its own advice for the user, which replaces the standard advice for the error's code.
 type advisedError struct {
 	error
 	advice string
@@ -46,7 +50,8 @@ type advisedError struct {
 
 func (e advisedError) Unwrap() error { return e.error }
 
-// fail prints the error in one line, and returns the exit code.
+// fail prints err in one line to standard error, and returns the exit code. fail prints nothing for nil and for
+// [ErrRejected].
 func (s *Session) fail(err error) int {
 	switch _, usage := errors.AsType[usageError](err); {
 	case err == nil:
@@ -64,7 +69,8 @@ func (s *Session) fail(err error) int {
 	return ExitFailure
 }
 
-// OneLine returns the text of err as one line, with each distinct line of err.
+// OneLine returns the text of err as one line: the distinct lines of err, separated by semicolons. After a line that
+// ends with a colon, there is no semicolon.
 func OneLine(err error) string {
 	var lines []string
 	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -76,7 +82,8 @@ func OneLine(err error) string {
 	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
-// advice returns what to do about an error of the API.
+// advice returns the advice for the user that is printed after err, with a semicolon before it. advice returns "" if
+// there is no advice.
 func advice(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "; nothing listens there: is it running, and the address right?"

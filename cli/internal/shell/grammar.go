@@ -6,11 +6,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// exited carries an exit code out of the parser, which ends the process for --help.
+// exited carries an exit code out of the parser. The parser ends the process for --help: its exit function panics
+// with exited, and [Session.Run] recovers the exit code.
 type exited int
 
-// Run runs the command line args and returns the exit code. The commands and the flags are those of grammar, a pointer to
-// a struct with the tags of kong. A command gets the session as a parameter of its method Run.
+// Run runs the command line args, prints an error to standard error, and returns the exit code. grammar is a pointer to
+// a struct with the tags of kong, which defines the commands and the flags. A command gets the session as a parameter
+// of its method Run.
 func (s *Session) Run(grammar any, description string, args []string) (code int) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -45,7 +47,8 @@ func (s *Session) Run(grammar any, description string, args []string) (code int)
 	return s.fail(parsed.Run())
 }
 
-// Parser returns the parser of grammar, a pointer to a struct with the tags of kong.
+// Parser returns the parser of grammar, a pointer to a struct with the tags of kong. description is the text of the
+// program's --help.
 func (s *Session) Parser(grammar any, description string) (*kong.Kong, error) {
 	options := append(mappers(),
 		kong.Name("lectern"),

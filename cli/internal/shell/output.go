@@ -13,12 +13,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// OutputFlags say how a command prints records.
+// OutputFlags is the flag --output, which selects the format in which a command prints records.
 type OutputFlags struct {
 	Output string `short:"o" enum:"table,json,ndjson," default:"" help:"How to print: table, json (indented) or ndjson (a line for each record). Default: ${output_default=table on a terminal, else ndjson}." placeholder:"FORMAT"`
 }
 
-// Format returns the format for standard output.
+// Format returns the format of --output: table, json or ndjson. Without the flag, the format is table if standard
+// output is a terminal, and ndjson otherwise.
 func (f OutputFlags) Format(s *Session) string {
 	switch {
 	case f.Output != "":
@@ -29,7 +30,8 @@ func (f OutputFlags) Format(s *Session) string {
 	return "ndjson"
 }
 
-// Print prints body, which is a record or a list of records in JSON. Texts and numbers stay as they are in json and ndjson.
+// Print prints body, which is a record or a list of records in JSON, in the format of --output. In json and ndjson,
+// texts and numbers are printed exactly as in body. On a terminal, a note on standard error replaces empty output.
 func (f OutputFlags) Print(s *Session, body []byte) error {
 	var out bytes.Buffer
 	var err error
@@ -53,7 +55,8 @@ func (f OutputFlags) Print(s *Session, body []byte) error {
 	return err
 }
 
-// PrintOne prints a record, or returns the error of reading it.
+// PrintOne prints the record body in the format of --output, or returns err if err is not nil. A command passes the
+// result of a client's method to PrintOne.
 func (f OutputFlags) PrintOne(s *Session, body []byte, err error) error {
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (f OutputFlags) PrintOne(s *Session, body []byte, err error) error {
 	return f.Print(s, body)
 }
 
-// PrintValue prints what v is in JSON.
+// PrintValue encodes v as JSON, and prints the JSON as [OutputFlags.Print] does.
 func (f OutputFlags) PrintValue(s *Session, v any) error {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
@@ -72,7 +75,7 @@ func (f OutputFlags) PrintValue(s *Session, v any) error {
 	return f.Print(s, body.Bytes())
 }
 
-// writeLines writes each record of body in a line.
+// writeLines writes each record of body as one line of NDJSON.
 func writeLines(out *bytes.Buffer, body []byte) error {
 	for _, record := range Records(body) {
 		if err := json.Compact(out, []byte(record.Raw)); err != nil {
@@ -83,7 +86,7 @@ func writeLines(out *bytes.Buffer, body []byte) error {
 	return nil
 }
 
-// Records returns the records of a list, or the only one.
+// Records returns the elements of body if body is a JSON array, and body as the only record otherwise.
 func Records(body []byte) []gjson.Result {
 	if parsed := gjson.ParseBytes(body); !parsed.IsArray() {
 		return []gjson.Result{parsed}
@@ -91,11 +94,12 @@ func Records(body []byte) []gjson.Result {
 	return gjson.ParseBytes(body).Array()
 }
 
-// widestCell bounds a column of a table on a terminal, in the terminal's cells.
+// widestCell is the maximum width of a column of a list on a terminal, in character cells of the terminal.
 const widestCell = 40
 
-// writeTable writes a list as a table with a column for each field of its first record. It writes one record as a table of
-// its fields. Lines do not exceed width, the terminal's; 0 is none.
+// writeTable writes a list as a table with a column for each field of its first record, except project_id. writeTable
+// writes a single record as a table with a row for each field. Lines are cut at width, in columns of the terminal; 0
+// is no limit.
 func writeTable(out *bytes.Buffer, body []byte, width int) error {
 	if !json.Valid(body) {
 		return fmt.Errorf("%.100q", body)
@@ -142,8 +146,9 @@ func upper(names []string) func(func(string) bool) {
 	}
 }
 
-// Tabulate writes rows in columns. It cuts cells and lines to so many cells of a terminal; 0 is any number. East Asian wide
-// characters take two cells, and combining marks take none.
+// Tabulate writes rows in aligned columns, and shortens the cells of rows in place. cellWidth and lineWidth are the
+// maximum widths of a cell and of a line, in columns of a terminal; 0 is no limit. East Asian wide characters take two
+// columns, and combining marks take none.
 func Tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
 	const gap = "  "
 	var widths []int // of the columns
@@ -168,7 +173,8 @@ func Tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
 	return nil
 }
 
-// shortened returns text in at most so many cells of a terminal; 0 is any number. It does not part a character from its marks.
+// shortened cuts text to at most width columns of a terminal, and ends cut text with "…"; 0 is no limit. shortened
+// does not separate a character from its combining marks.
 func shortened(text string, width int) string {
 	if width == 0 {
 		return text
@@ -176,7 +182,8 @@ func shortened(text string, width int) string {
 	return runewidth.Truncate(text, width, "…")
 }
 
-// cell returns a value on one line. A record can hold any text, so nothing in it controls the terminal.
+// cell returns a value of a record on one line, or "-" for null and empty text. Characters that are not printable
+// become spaces, so the text of a record cannot control the terminal.
 func cell(value gjson.Result) string {
 	text := value.String()
 	if value.Type == gjson.Number {

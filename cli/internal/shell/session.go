@@ -1,5 +1,6 @@
-// Package shell has what every command needs: the session, the contexts, the flags that lead to the API, and the output.
-// Shell also has the parser with its errors and its completion. Shell knows no command: the packages of commands import shell.
+// Package shell has the parts that commands share: the session, the contexts, the flags that lead to the API, and the
+// output. Package shell also has the parser with its errors and its completion. The package knows no command: the
+// packages of commands import shell.
 package shell
 
 import (
@@ -16,25 +17,27 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/screen"
 )
 
-// Session is the environment of a command. The text that a command writes to Out and Err may be from elsewhere: see package screen.
+// Session is the environment of a command: its input, output, variables and settings. Text that a command writes to
+// Out and Err may come from other people: see package screen.
 type Session struct {
 	Context context.Context
 	In      io.Reader
 	Out     io.Writer // results only
 	Err     io.Writer // all other messages
 	Environ map[string]string
-	Width   int  // the columns of the terminal that Out is; 0: it is none
-	Quiet   bool // Err gets errors alone; the flag --quiet sets it
+	Width   int  // the columns of the terminal that Out is, at least 40; 0: it is none
+	Quiet   bool // Err gets no notes and no progress bars; the flag --quiet sets it
 
-	// ReadSecret reads a line from the terminal that In is, and does not show it; nil if In is none.
+	// ReadSecret reads a line from the terminal without showing the typed text. ReadSecret is nil if In is not a
+	// terminal.
 	ReadSecret func() (string, error)
 	// ConfigFolder is the folder of the user's settings; "" if there is none.
 	ConfigFolder string
 	Now          func() time.Time
 }
 
-// ProcessSession returns the environment of this process. It unsets variables of this program that are empty, so that a
-// default or --env-file applies.
+// ProcessSession returns the session of this process. ProcessSession unsets empty variables that begin with LECTERN_,
+// so that a default or --env-file applies.
 func ProcessSession(ctx context.Context) *Session {
 	s := &Session{Context: ctx, In: os.Stdin, Out: screen.Of(os.Stdout), Err: screen.Of(os.Stderr), Environ: map[string]string{}, Now: time.Now}
 	for _, variable := range os.Environ() {
@@ -51,7 +54,7 @@ func ProcessSession(ctx context.Context) *Session {
 	in := int(os.Stdin.Fd())
 	if state, err := term.GetState(in); err == nil {
 		s.ReadSecret = func() (string, error) {
-			// An interrupt ends the command, but not the read: then the terminal shows what is typed again.
+			// An interrupt ends the command, but not the read. So the terminal is restored, and shows typed text again.
 			defer context.AfterFunc(ctx, func() { _ = term.Restore(in, state) })()
 			secret, err := term.ReadPassword(in)
 			return string(secret), err
@@ -63,10 +66,11 @@ func ProcessSession(ctx context.Context) *Session {
 	return s
 }
 
-// NoteEvery is the time between two notes about the progress, if there is no terminal for a bar.
+// NoteEvery is the minimum time between two lines about the progress of a command without a progress bar, or about a
+// fault that lasts.
 const NoteEvery = time.Minute
 
-// Note prints a message to standard error, unless --quiet is set.
+// Note prints a formatted message as a line on standard error, unless --quiet is set.
 func (s *Session) Note(format string, args ...any) {
 	if !s.Quiet {
 		fmt.Fprintf(s.Err, format+"\n", args...)

@@ -10,14 +10,15 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// incomplete reports whether the command line names a group of commands, and nothing is wrong with it.
+// incomplete reports whether the only fault of the command line is that it names a group of commands. The program
+// then prints the help of the group.
 func incomplete(err *kong.ParseError) bool {
 	_, wrong := errors.AsType[*wrongValue](err)
 	_, ours := errors.AsType[usageError](err)
 	return err.Context.Error == nil && !wrong && !ours && !selected(err.Context).Leaf()
 }
 
-// selected returns the command that the command line names.
+// selected returns the command that the command line names, or the whole program if the command line names none.
 func selected(ctx *kong.Context) *kong.Node {
 	if node := ctx.Selected(); node != nil {
 		return node
@@ -25,8 +26,8 @@ func selected(ctx *kong.Context) *kong.Node {
 	return ctx.Model.Node
 }
 
-// refusal returns the message for a command line that the parser refuses: what was given, and what is allowed. It never
-// has the parser's own text.
+// refusal returns the message for a command line that the parser refuses, in place of the parser's own text. The
+// message ends with the --help of the command.
 func refusal(err *kong.ParseError) string {
 	node := selected(err.Context)
 	return problem(err, node) + " (see " + node.FullPath() + " --help)"
@@ -61,7 +62,7 @@ func problem(err *kong.ParseError, node *kong.Node) string {
 	return fmt.Sprintf("%s needs %s", node.Path(), strings.Join(missing, ", and "))
 }
 
-// refused returns the word at which the parser stopped, or "" if it read all of them.
+// refused returns the word at which the parser stopped, or "" if the parser read all words.
 func refused(ctx *kong.Context) string {
 	rest := ctx.Path[len(ctx.Path)-1].Remainder()
 	if ctx.Error == nil || len(rest) == 0 {
@@ -74,7 +75,8 @@ func refused(ctx *kong.Context) string {
 	return rest[0]
 }
 
-// unexpected returns the message for a word that node does not take.
+// unexpected returns the message for a word that node does not take: an unknown flag or command, or one argument too
+// many.
 func unexpected(node *kong.Node, word string) string {
 	of := ""
 	if node.Parent != nil {
@@ -123,7 +125,8 @@ func unexpected(node *kong.Node, word string) string {
 	return fmt.Sprintf("%s was given one argument too many, %q; allowed: %s", node.Path(), word, strings.Join(names, " "))
 }
 
-// offer returns the names that look like word as a question, or else all of them.
+// offer returns at most three names that are similar to word, in a question to the user. If no name is similar, offer
+// returns a list of all names.
 func offer(word string, names []string) string {
 	distance := func(name string) int { return levenshtein.Distance(strings.ToLower(word), name, nil) }
 	bare := strings.Trim(word, "-")

@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// wrongValue is a value that a flag, a variable or an argument does not take.
+// wrongValue is the error for a value that a flag, a variable or an argument does not take.
 type wrongValue struct {
 	value *kong.Value
 	given string
@@ -25,10 +25,10 @@ type wrongValue struct {
 	want  string // what is allowed
 }
 
-// Error names the flag, what was given, and what is allowed.
+// Error names the flag or the argument, the value that was given, and the allowed values.
 func (w *wrongValue) Error() string { return w.of(valueName(w.value)) }
 
-// of is Error for a value that came by another name.
+// of returns the text of Error with another name in place of the flag's, such as the variable that gave the value.
 func (w *wrongValue) of(name string) string {
 	if w.none {
 		return fmt.Sprintf("%s was given without a value; allowed: %s", name, w.want)
@@ -36,7 +36,7 @@ func (w *wrongValue) of(name string) string {
 	return fmt.Sprintf("%s was given as %q; allowed: %s", name, w.given, w.want)
 }
 
-// valueName returns a flag as --NAME, and an argument as NAME.
+// valueName returns the name of a flag or an argument for messages: --name for a flag, and NAME for an argument.
 func valueName(v *kong.Value) string {
 	if v.Flag != nil {
 		return "--" + v.Name
@@ -44,7 +44,8 @@ func valueName(v *kong.Value) string {
 	return strings.ToUpper(v.Name)
 }
 
-// allowed returns what v takes: its choices, or else its placeholder.
+// allowed returns the values that v takes, for messages: its choices, or else the placeholder of a flag, or else "any
+// text".
 func allowed(v *kong.Value) string {
 	switch {
 	case v.Enum != "":
@@ -61,7 +62,8 @@ func allowed(v *kong.Value) string {
 	return "any text"
 }
 
-// mappers read all values of the command line, in place of those of kong: so each error is a wrongValue.
+// mappers returns the parser's options that replace kong's readers for all types of values that commands use. So an
+// error about a value is a [wrongValue].
 func mappers() []kong.Option {
 	return []kong.Option{
 		kong.KindMapper(reflect.String, mapper(readString)),
@@ -79,10 +81,12 @@ func mappers() []kong.Option {
 	}
 }
 
-// negative matches a number, or a duration, below zero.
+// negative matches a number, or a duration, below zero. [mapper] reads such a word as a value, although it begins
+// like a flag.
 var negative = regexp.MustCompile(`^-[0-9]`)
 
-// mapper returns a mapper of one word. read returns what is allowed if it is not what was given.
+// mapper returns a mapper that reads one word with read. read sets target and returns "", or returns the allowed
+// values if the word is not allowed.
 func mapper(read func(text string, v *kong.Value, target reflect.Value) (want string)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, v := ctx.Scan.Pop(), ctx.Value
@@ -127,7 +131,7 @@ func readURL(text string, _ *kong.Value, target reflect.Value) string {
 	return ""
 }
 
-// readAddress reads HOST:PORT. The host may be missing.
+// readAddress reads HOST:PORT. The host may be empty.
 func readAddress(text string, _ *kong.Value, target reflect.Value) string {
 	_, port, err := net.SplitHostPort(text)
 	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
@@ -137,7 +141,7 @@ func readAddress(text string, _ *kong.Value, target reflect.Value) string {
 	return ""
 }
 
-// readInteger reads a number in decimal that is not below the tag min, 1 if there is none.
+// readInteger reads a decimal number that is at least the number in the tag min. Without the tag, the minimum is 1.
 func readInteger(text string, v *kong.Value, target reflect.Value) string {
 	least := int64(1)
 	if v.Tag.Has("min") {
@@ -165,7 +169,8 @@ func readBool(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// readList reads one or several texts.
+// readList reads the values of a slice: the remaining arguments, or the parts of one flag, which the tag sep
+// separates. A flag that is given again adds to the slice.
 func readList(ctx *kong.DecodeContext, target reflect.Value) error {
 	v := ctx.Value
 	texts := []string{}
@@ -192,7 +197,7 @@ func readList(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// readPairs reads NAME=VALUE, or several.
+// readPairs reads one or several pairs NAME=VALUE into a map. A flag that is given again adds to the map.
 func readPairs(text string, v *kong.Value, target reflect.Value) string {
 	if target.IsNil() {
 		target.Set(reflect.MakeMap(target.Type()))
@@ -207,7 +212,7 @@ func readPairs(text string, v *kong.Value, target reflect.Value) string {
 	return ""
 }
 
-// readDuration reads a duration as people write it: 90s, 12h, 3d, 1w or 1h30m. Zero is allowed by the tag min:"0".
+// readDuration reads a duration such as 90s, 12h, 3d, 1w or 1h30m. Zero is allowed only with the tag min:"0".
 func readDuration(text string, v *kong.Value, target reflect.Value) string {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -225,7 +230,8 @@ func readDuration(text string, v *kong.Value, target reflect.Value) string {
 	return "a duration such as 30s, 12h, 3d or 1w"
 }
 
-// Moment is a time on the command line, in a form that the API takes, too: see [wire.ParseTime].
+// Moment is a time on the command line. The forms are those that the API accepts: see [wire.ParseTime]. The zero
+// Moment means that no time was given.
 type Moment struct{ time.Time }
 
 func readMoment(text string, _ *kong.Value, target reflect.Value) string {
@@ -237,7 +243,7 @@ func readMoment(text string, _ *kong.Value, target reflect.Value) string {
 	return ""
 }
 
-// String returns the moment in the form of the API, or "" for none.
+// String returns the moment in the form of the API, RFC 3339, or "" for the zero Moment.
 func (m Moment) String() string {
 	if m.IsZero() {
 		return ""

@@ -1,6 +1,6 @@
-// Package thirdparty is an API for trying out the credential proxy. It answers every request with the request that it
-// received, and with the SHA-256 of each header. The hash proves that a credential arrived, although the proxy removes the
-// credential from the answer. It stores nothing and logs nothing.
+// Package thirdparty is an API for trying out the credential proxy. The API answers a request with the request that it
+// received, and with the SHA-256 of each header. The hash proves that a credential arrived, although the proxy removes
+// the credential from the answer. The API stores nothing and logs nothing.
 package thirdparty
 
 import (
@@ -13,27 +13,29 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody bounds the part of a request's body that the answer repeats, in bytes. The rest of the body is read and left out.
+// MaxBody is the maximum part of a request's body that the answer repeats, in bytes. The rest of the body only counts
+// for its length and hash.
 const MaxBody = 64 << 10
 
-// Received is the answer: the received request.
+// Received is the answer of the API in JSON: the request that the API received.
 type Received struct {
 	Method string `json:"method"`
-	// Target is the path and the query as they were sent.
+	// Target is the path and the query of the request, exactly as they were sent.
 	Target string `json:"target"`
 	Host   string `json:"host"`
-	// Headers are by canonical name, the lines of one joined by ", ". Host is not among them.
+	// Headers has the value of each header by its canonical name. Several lines of a header are joined by ", ". Host
+	// is not included.
 	Headers map[string]string `json:"headers"`
-	// SHA256 is that of each header's value as it arrived, in hexadecimal.
+	// SHA256 has the SHA-256 of each header's value as it arrived, in hexadecimal.
 	SHA256 map[string]string `json:"headers_sha256"`
-	// Body is the beginning of the body; empty when it is not UTF-8.
+	// Body is the first [MaxBody] bytes of the body, or "" if these bytes are not UTF-8.
 	Body string `json:"body"`
-	// BodyBytes is the length of all of it, and BodySHA256 its SHA-256 in hexadecimal.
+	// BodyBytes is the length of the whole body. BodySHA256 is the SHA-256 of the whole body in hexadecimal.
 	BodyBytes  int64  `json:"body_bytes"`
 	BodySHA256 string `json:"body_sha256"`
 }
 
-// New returns the API's handler.
+// New returns the API's handler, which answers each request with a [Received].
 func New() http.Handler { return http.HandlerFunc(answer) }
 
 func answer(w http.ResponseWriter, r *http.Request) {
@@ -62,10 +64,10 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	_ = e.Encode(got) // nobody reads on where it fails
 }
 
-// beginning keeps the first MaxBody bytes.
+// beginning is a writer that keeps the first [MaxBody] bytes and discards the rest.
 type beginning []byte
 
-// Write keeps what there is room for.
+// Write keeps the part of p that still fits into [MaxBody] bytes, and reports all of p as written.
 func (b *beginning) Write(p []byte) (int, error) {
 	*b = append(*b, p[:min(len(p), MaxBody-len(*b))]...)
 	return len(p), nil

@@ -1,4 +1,5 @@
-// Package try has the commands for a first look: everything on this machine, the console, and the demo project's records.
+// Package try has the commands for a first look. up runs everything on this machine, console opens the web console,
+// and demo prints the demo project's records.
 package try
 
 import (
@@ -18,14 +19,15 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// Console is lectern console.
+// Console is the command lectern console, which opens the web console in the browser, signed in with the API key if
+// there is one.
 type Console struct {
 	shell.ServerFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
 }
 
-// Help describes how the key gets to the browser, with examples.
+// Help returns the text of lectern console --help: how the key gets to the browser, and examples.
 func (Console) Help() string {
 	return `The console is a web page on the API's own address. The command signs in with the key; without one, the console asks for it. Other users of this machine do not see it: the browser opens a file that only this user can read, which leads to the console. The command removes the file after ten seconds. If it cannot start a browser, it prints the link.
 
@@ -36,7 +38,8 @@ Examples:
 	lectern console --url https://api.example.com`
 }
 
-// Run opens the console.
+// Run opens the console in the browser, signed in if a key was given. With --print, or if no browser can be started,
+// Run prints the link instead.
 func (c *Console) Run(s *shell.Session) error {
 	page := consolePage(c.URL)
 	key, err := c.Key()
@@ -61,11 +64,12 @@ func (c *Console) Run(s *shell.Session) error {
 	return errors.Join(err, os.Remove(file))
 }
 
-// readWithin is how long a browser may take to start and to read a file.
+// readWithin is how long a browser may take to start and to read the file that signs in.
 const readWithin = 10 * time.Second
 
-// open opens address in the browser, and returns once the browser has had the time to read it. If none can be started, it
-// prints link.
+// open opens address in the browser, and returns after [readWithin] at the latest. If address is not link, address is a
+// file, and open does not return before the browser had this time to read the file. With --print, or if no browser can
+// be started, open prints link.
 func (c *Console) open(s *shell.Session, address, link string) error {
 	if c.Print {
 		return c.print(s, link)
@@ -101,8 +105,8 @@ func (c *Console) print(s *shell.Session, link string) error {
 	return err
 }
 
-// writeSignIn writes a page that redirects to link, into a file that only this user can read, and returns its path. It
-// removes the files of killed commands.
+// writeSignIn writes a page that redirects to link, into a file that only this user can read, and returns the file's
+// path. writeSignIn also removes such files that are older than a minute, which killed commands left.
 func writeSignIn(link string) (path string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -142,11 +146,12 @@ func writeSignIn(link string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// consolePage returns the address of the console of the API at base.
+// consolePage returns the address of the web console of the API at base.
 func consolePage(base string) string { return strings.TrimSuffix(base, "/") + "/console/" }
 
-// consoleLink returns the address of the console that signs in to the project with key. Browsers send nothing after the #
-// to any server, and the console takes it out of the address at once.
+// consoleLink returns the address of the console with the project and the key, which signs the browser in. The
+// project and the key are after the #, in the part that browsers do not send to any server. The console removes that
+// part from the address at once.
 func consoleLink(base, project, key string) string {
 	encode := func(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") }
 	return consolePage(base) + "#project=" + encode(project) + "&key=" + encode(key)

@@ -7,12 +7,12 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// Demo is lectern demo.
+// Demo is the command lectern demo, which prints the records of the demo project.
 type Demo struct {
 	Resource string `arg:"" enum:"projects,embeddable-versions,embeddables,experiments,entries,events" help:"projects, embeddable-versions, embeddables, experiments, entries or events."`
 }
 
-// Help describes the records, with an example.
+// Help returns the text of lectern demo --help: the number and the format of the records, and examples.
 func (Demo) Help() string {
 	return `The records are NDJSON, as import takes them: 10,000 entries of the project pr_demo with 80,000 events, and the records that they belong to. The output is the same each time.
 
@@ -22,7 +22,7 @@ Examples:
 	lectern demo embeddables`
 }
 
-// Run prints.
+// Run prints all records of the resource in NDJSON, which is the same in each run.
 func (d *Demo) Run(s *shell.Session) error {
 	write := map[string]func(io.Writer) error{
 		"projects": demo.WriteProjects, "embeddable-versions": demo.WriteVersions, "embeddables": demo.WriteEmbeddables,

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// Up is lectern up: everything on this machine.
+// Up is the command lectern up, which runs the whole platform on this machine, with a demo project.
 type Up struct {
 	Listen         string `type:"address" env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 is any free port. Default: ${default}." placeholder:"HOST:PORT"`
 	ListenInternal string `type:"address" env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address of the internal operations. Default: ${default}." placeholder:"HOST:PORT"`
@@ -20,7 +20,7 @@ type Up struct {
 	Verbose        bool   `short:"v" help:"Print all logs to standard error instead of into files below the folder."`
 }
 
-// Help describes what runs, with examples.
+// Help returns the text of lectern up --help: the programs that run, the files in the folder, and examples.
 func (Up) Help() string {
 	return `The command runs
 
@@ -40,7 +40,8 @@ Examples:
 	REDIS_URL=redis://127.0.0.1:6379/0 lectern up --verbose`
 }
 
-// Run runs until it is stopped.
+// Run runs the platform until the session's context ends or a part of the platform fails. Run also discards the output
+// of package log for the whole process.
 func (u *Up) Run(s *shell.Session) error {
 	o := local.Options{
 		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
@@ -49,7 +50,8 @@ func (u *Up) Run(s *shell.Session) error {
 		Ready:   func(d local.Demo) { u.announce(s, d) },
 		Now:     s.Now,
 	}
-	// net/http writes there what a target of the proxy sends on an idle connection, which may be anything.
+	// net/http logs the bytes that a target of the proxy sends on an idle connection. The bytes may be secret, so this
+	// log is discarded.
 	log.SetOutput(io.Discard)
 	if u.Verbose {
 		o.Log = s.Err
@@ -57,7 +59,7 @@ func (u *Up) Run(s *shell.Session) error {
 	return local.Run(s.Context, o)
 }
 
-// announce prints how to use the run.
+// announce prints the addresses, the API key and sample requests when the platform is ready.
 func (u *Up) announce(s *shell.Session, d local.Demo) {
 	project := d.URL + "/projects/" + d.ProjectID
 	get := func(rest string) string {

@@ -1,0 +1,110 @@
+package consoletest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+)
+
+// given returns the rows of the first table of a question, each in one line.
+func (b *tab) given(key string) []string {
+	b.Helper()
+	return eval[[]string](b, `[...document.querySelector("section[data-key=`+key+`] table").querySelectorAll("tbody tr")].map(e => e.innerText.replace(/\s+/g, " ").trim())`)
+}
+
+// TestLongAnswers shows choices, several choices, numbers and free texts on one page, which asks one question. Titles and order are
+// those of the definition.
+func TestLongAnswers(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project, embeddable = "pr_answers", "em_answers"
+	key := w.newProject(t, project, "Answers", "")
+	w.send(t, "embeddables", record{"embeddable_id": embeddable, "title": "A short questionnaire", "group_id": "gr_1", "project_id": project,
+		"json_string_prod": `{"pages":[{"key":"first","components":[{"name":"several","label":"Which ones?"},{"name":"colour","label":"Which colour?"}]}]}`})
+	var entries []record
+	for i := range 60 {
+		comment := "null"
+		if i < 30 {
+			comment = fmt.Sprintf(`"comment %d"`, i)
+		}
+		entries = append(entries, newEntry(project, embeddable, fmt.Sprint("en_", i), demoEnd.AddDate(0, 0, -i), fmt.Sprintf(`{"colour":%q,"age":%d,"kwh":%d,"comment":%s,"several":%s}`,
+			[]string{"red", "red", "blue", "green"}[i%4], 20+i%40, 1000+10*i, comment, []string{`["a","b"]`, `["a","a",null]`, `[]`, `null`}[i%4])))
+	}
+	entries = append(entries, newEntry(project, embeddable, "en_none", demoEnd, `{"several":" "}`))
+	w.send(t, "entries", entries...)
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "embeddables?days=0"))
+	b.clickText("A short questionnaire")
+	b.until("the funnel", `document.querySelector("[data-state=counted]")`)
+	before := len(b.seen())
+	b.press("a")
+	b.until("the answers", `document.querySelector("[data-answered]")`)
+	if diff := cmp.Diff([]string{"Which ones? several", "Which colour? colour", "age", "comment", "kwh"}, b.texts("section[data-key] h2")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Of 30 entries, several each. 31 gave no answer.", "Of 60 entries. 1 gave no answer.", "Of 60 entries. 1 gave no answer.", "Of 30 entries. 31 gave no answer.", "Of 60 entries. 1 gave no answer."}, b.texts("[data-answered]")); diff != "" {
+		t.Error(diff)
+	}
+	const each = " 10 16.7 %"
+	for question, want := range map[string][]string{
+		"several": {"a 30 100.0 %", "b 15 50.0 %"},
+		"colour":  {"red 30 50.0 %", "blue 15 25.0 %", "green 15 25.0 %"},
+		"age":     {"20 to 24" + each, "25 to 29" + each, "30 to 34" + each, "35 to 39" + each, "40 to 44 5 8.3 %", "45 to 49 5 8.3 %", "50 to 54 5 8.3 %", "55 to 59 5 8.3 %"},
+	} {
+		if diff := cmp.Diff(want, b.given(question)); diff != "" {
+			t.Errorf("%s: %s", question, diff)
+		}
+	}
+	// There are more numbers than the API lists, but it counts all of them in ranges.
+	if got := b.given("kwh"); len(got) != 10 || got[0] != "1,000 to under 1,059 6 10.0 %" || got[9] != "1,531 to 1,590 6 10.0 %" {
+		t.Errorf("the ranges are %q", got)
+	}
+	b.shows("The 50 most frequent numbers")
+	if got := b.text("section[data-key=age] p:not(.muted)"); got != "Median 34.5, half of them from 27 to 44.25, all from 20 to 59." {
+		t.Error(got)
+	}
+
+	// Free texts are read once the visitor opens them.
+	asked := func(part string) (n int) {
+		for _, r := range b.seen()[before:] {
+			if strings.Contains(r.URL.RequestURI(), part) {
+				n++
+			}
+		}
+		return n
+	}
+	if answers, lists := asked("/entries-answers?"), asked("/entries?"); answers != 1 || lists != 0 {
+		t.Errorf("the page asked for answers %d times, and for entries %d times", answers, lists)
+	}
+	b.clickText("The latest answers")
+	b.until("twenty texts", `document.querySelectorAll("section[data-key=comment] tbody tr").length === 20`)
+	if got := b.given("comment")[0]; !strings.HasPrefix(got, "comment 0 ") {
+		t.Errorf("the latest comment is %q", got)
+	}
+	b.click("section[data-key=comment] input")
+	b.run(chromedp.KeyEvent("comment 29\r"))
+	b.until("the entry with this comment", `document.querySelectorAll("tr[data-entry]").length === 1 && location.search.includes("search=comment+29") && location.search.includes("days=0")`)
+	b.run(chromedp.NavigateBack())
+
+	// Each number in a range opens its entries.
+	b.clickText("Each number")
+	b.click("section[data-key=age] details tbody a")
+	b.until("those of 20", `document.querySelectorAll("tr[data-entry]").length === 2 && document.querySelector(".chip")?.innerText.startsWith("age: 20")`)
+
+	// The list of questions, and an address, lead to a question.
+	b.run(chromedp.NavigateBack())
+	b.click("a[href*='key=kwh']")
+	const shown = `document.activeElement.innerText === "kwh" && document.activeElement.getBoundingClientRect().top < innerHeight && !location.search.includes("key=")`
+	b.until("the question", shown)
+	b.open(at(project, "answers/"+embeddable+"?days=0&key=kwh"))
+	b.until("the question of the address", shown)
+
+	// An entry and its contact have the titles, too.
+	for _, path := range []string{"entries/en_0", "contacts/co_1"} {
+		b.open(at(project, path))
+		b.until("titles of "+path, `[...document.querySelectorAll("dl.answers dt")].some(e => e.innerText === "Which colour? colour")`)
+	}
+}

@@ -1,0 +1,248 @@
+package copiestest
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/md5"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/files"
+)
+
+// stored is a version of an object.
+type stored struct {
+	XMLName      xml.Name `xml:"Version"`
+	Key          string
+	VersionID    string `xml:"VersionId,omitempty"`
+	IsLatest     bool
+	ETag         string
+	Size         int
+	LastModified string
+	data         []byte
+}
+
+// bucket is a store that speaks S3 with the faults that some stores have.
+type bucket struct {
+	*httptest.Server
+	mu       sync.Mutex
+	versions []stored // the newest of an object is its last one
+	// ignores conditions, lists versions without ids, and lists nothing that a client of versions understands.
+	ignores, anonymous, plain bool
+}
+
+func newBucket(t *testing.T) *bucket {
+	t.Helper()
+	b := &bucket{}
+	b.Server = httptest.NewServer(b)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *bucket) open(t *testing.T, from copies.Source) smallFiles {
+	t.Helper()
+	environ := map[string]string{"AWS_ENDPOINT_URL": b.URL, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1"}
+	d, err := files.Bucket("lake", "copies/shop", environ, files.Options{Source: from, Columns: columns.Choice{All: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return smallFiles{d}
+}
+
+// objects are the newest versions without the probes.
+func (b *bucket) objects() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]string{}
+	for _, v := range b.versions {
+		if !strings.Contains(v.Key, ".probe.") {
+			all[v.Key] = string(v.data)
+		}
+	}
+	return all
+}
+
+// newest returns the index of the newest version of a key; -1 without one.
+func (b *bucket) newest(key string) int {
+	at := -1
+	for i, v := range b.versions {
+		if v.Key == key {
+			at = i
+		}
+	}
+	return at
+}
+
+func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fail := func(status int, code string) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
+	}
+	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	at := b.newest(key)
+	etag := ""
+	if at >= 0 {
+		etag = b.versions[at].ETag
+	}
+	switch query := r.URL.Query(); {
+	case r.Method == http.MethodGet && key == "":
+		b.list(w, query.Get("prefix"))
+	case r.Method == http.MethodPut:
+		match, except := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+		if !b.ignores && (match != "" && strings.Trim(match, `"`) != strings.Trim(etag, `"`) || except == "*" && at >= 0) {
+			fail(http.StatusPreconditionFailed, "PreconditionFailed")
+			return
+		}
+		data, err := content(r)
+		if err != nil {
+			fail(http.StatusBadRequest, err.Error())
+			return
+		}
+		n := len(b.versions)
+		v := stored{Key: key, VersionID: fmt.Sprint("v", n), Size: len(data), ETag: fmt.Sprintf(`"%x"`, md5.Sum(data)), LastModified: "2022-01-01T00:00:00Z", data: data}
+		if at >= 0 && !b.anonymous {
+			b.versions = slices.Delete(b.versions, at, at+1) // it keeps no versions
+		}
+		b.versions = append(b.versions, v)
+		w.Header().Set("ETag", v.ETag)
+	case at < 0 && r.Method != http.MethodDelete:
+		fail(http.StatusNotFound, "NoSuchKey")
+	case r.Method == http.MethodDelete:
+		b.versions = slices.DeleteFunc(b.versions, func(v stored) bool {
+			return v.Key == key && (query.Get("versionId") == "" || query.Get("versionId") == v.VersionID)
+		})
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("ETag", etag)
+		w.Header().Set("Last-Modified", "Sat, 01 Jan 2022 00:00:00 GMT")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b.versions[at].data))
+	}
+}
+
+// list answers a request for the versions of the objects below a prefix.
+func (b *bucket) list(w http.ResponseWriter, prefix string) {
+	var list []stored
+	for i, v := range b.versions {
+		if v.IsLatest = i == b.newest(v.Key); !strings.HasPrefix(v.Key, prefix) {
+			continue
+		}
+		if b.anonymous {
+			v.VersionID = ""
+		}
+		list = append(list, v)
+	}
+	answer := struct {
+		XMLName  xml.Name
+		Name     string
+		Versions []stored
+	}{xml.Name{Local: "ListVersionsResult"}, "lake", list}
+	if b.plain {
+		answer.XMLName.Local, answer.Versions = "ListBucketResult", nil
+	}
+	_ = xml.NewEncoder(w).Encode(answer)
+}
+
+// content returns the body of a request, even if the body is signed in chunks.
+func content(r *http.Request) ([]byte, error) {
+	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
+		return io.ReadAll(r.Body)
+	}
+	in := bufio.NewReader(r.Body)
+	var data []byte
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
+		n, err := strconv.ParseInt(size, 16, 64)
+		if n == 0 || err != nil {
+			return data, err
+		}
+		chunk := make([]byte, n+2) // with the end of the line
+		if _, err := io.ReadFull(in, chunk); err != nil {
+			return nil, err
+		}
+		data = append(data, chunk[:n]...)
+	}
+}
+
+// A store that cannot keep the promises of a copy is refused by name before the first write of the copy, and nothing is lost.
+// TestProbe checks that a probe leaves nothing in the bucket, and finds a store that ignores conditions.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	environ := map[string]string{"AWS_ENDPOINT_URL": b.URL, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1"}
+	if err := files.Probe(t.Context(), "lake", "copies/shop", environ); err != nil || len(b.versions) != 0 {
+		t.Errorf("a sound store: %v, and %d versions are left", err, len(b.versions))
+	}
+	b.ignores = true
+	if err := files.Probe(t.Context(), "lake", "copies/shop", environ); err == nil || !strings.Contains(err.Error(), "ignores the conditions of a write") || len(b.versions) != 0 {
+		t.Errorf("a store that ignores conditions: %v, and %d versions are left", err, len(b.versions))
+	}
+}
+
+func TestBucketsThatCannotHaveACopy(t *testing.T) {
+	t.Parallel()
+	s := newSource(t)
+	s.fill(t, 0, 30)
+	for _, tt := range []struct {
+		name  string
+		fault func(*bucket)
+		says  string
+	}{
+		{"no conditions", func(b *bucket) { b.ignores = true }, "ignores the conditions of a write (If-Match, If-None-Match)"},
+		{"versions without ids", func(b *bucket) { b.anonymous = true }, "lists past versions of copies/shop/"},
+		{"a listing of another form", func(b *bucket) { b.plain = true }, "does not list an object that it has"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBucket(t)
+			run := func() error {
+				_, err := copies.Run(t.Context(), copies.Options{Client: s.client, Source: s.is(), Destination: b.open(t, s.is()), PageSize: 7, Attempts: 1})
+				return err
+			}
+			refused := func() {
+				t.Helper()
+				before := b.objects()
+				followers := make(chan error, 2)
+				for range 2 {
+					go func() { followers <- run() }()
+				}
+				for range 2 {
+					if err := <-followers; err == nil || !strings.Contains(err.Error(), tt.says) {
+						t.Errorf("%v; want %q", err, tt.says)
+					}
+				}
+				if diff := cmp.Diff(before, b.objects()); diff != "" {
+					t.Errorf("-before +after: %.500s", diff)
+				}
+			}
+			tt.fault(b)
+			refused()
+			b.ignores, b.anonymous, b.plain = false, false, false
+			b.mu.Lock()
+			b.versions = nil
+			b.mu.Unlock()
+			if err := run(); err != nil { // a sound store
+				t.Fatal(err)
+			}
+			tt.fault(b)
+			refused()
+		})
+	}
+}

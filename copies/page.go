@@ -1,0 +1,132 @@
+package copies
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// longestRequest is the longest wait for changes that a request asks of the server. The API accepts no longer wait, and
+// may answer sooner.
+const longestRequest = 60 * time.Second
+
+// pages reads pages of a feed that are bounded in bytes as well. The API bounds only the number of changes. So read
+// gives up a page that grows too long, and requests the page again with fewer changes.
+type pages struct {
+	client    *client.Client
+	projectID string
+	mask      *Mask
+	query     client.ChangeQuery
+	most      int // greatest number of changes in a page
+	bytes     int // greatest size of a page
+	size      int // number of changes that the next request asks for
+}
+
+func newPages(o *Options, q client.ChangeQuery, most, bytes int) *pages {
+	return &pages{client: o.Client, projectID: o.Source.ProjectID, mask: o.Mask, query: q, most: most, bytes: bytes, size: most}
+}
+
+// page is a page of the feed, with the size of its changes in bytes.
+type page struct {
+	client.ChangePage
+	bytes int
+}
+
+var errTooLong = errors.New("the page is too long")
+
+// read returns the page after cursor, with its changes masked. If there are no changes, the server waits for some, at
+// most as long as wait.
+func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (page, error) {
+	for {
+		one, err := p.try(ctx, cursor, wait)
+		switch {
+		case errors.Is(err, errTooLong):
+			p.size = max(1, len(one.Changes)*3/4)
+			continue
+		case err == nil && one.bytes < p.bytes/4:
+			p.size = min(p.most, 2*p.size)
+		}
+		return one, err
+	}
+}
+
+func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one page, err error) {
+	list := client.ChangeQuery{Types: p.query.Types, After: p.query.After, Wait: wait}.List(p.projectID)
+	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
+		// Raw calls this function again after a broken transfer, so the function discards the part of the page from an
+		// earlier call.
+		one = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}
+		lines := bufio.NewReaderSize(raw.Body, 64<<10)
+		for {
+			line, err := readLine(lines)
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if one.bytes += len(line); one.bytes > p.bytes && len(one.Changes) > 0 {
+				return errTooLong
+			}
+			var in feedChange
+			if err := json.Unmarshal(line, &in); err != nil {
+				return fmt.Errorf("change %d of the page: %w", len(one.Changes)+1, err)
+			}
+			c := client.Change{Type: in.Type, Seq: in.Seq, Entry: in.Entry, Event: in.Event, Removal: in.Removal}
+			if !known(&c) {
+				return fmt.Errorf("change %d of the page is of type %q, or without its record; this version knows %s, %s and %s",
+					len(one.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
+			}
+			p.mask.change(&c)
+			one.Changes = append(one.Changes, c)
+		}
+	})
+	if err == nil && one.NextCursor == "" {
+		err = errors.New("the server's answer has no X-Next-Cursor")
+	}
+	return one, err
+}
+
+// feedChange is the JSON form of a client.Change in the feed. The decoder of this package is faster than that of
+// package client.
+type feedChange struct {
+	Type  client.ChangeType    `json:"change"`
+	Seq   int64                `json:"seq"`
+	Entry *client.Entry        `json:"entry"`
+	Event *client.ChangedEvent `json:"event"`
+	*client.Removal
+}
+
+// known reports whether this version knows the type of a change, and the change has the record of its type.
+func known(c *client.Change) bool {
+	switch c.Type {
+	case client.EntryChanged:
+		return c.Entry != nil
+	case client.EventAdded:
+		return c.Event != nil
+	case client.EntryRemoved:
+		return c.Removal != nil
+	}
+	return false
+}
+
+// readLine returns the next line of r, with its line break. The line may become invalid at the next call.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	long := append([]byte(nil), line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		line, err = r.ReadSlice('\n')
+		long = append(long, line...)
+	}
+	return long, err
+}

@@ -1,0 +1,292 @@
+// Package parquetfile writes and reads Parquet files of rows. A row has the fields of a struct, and after them the
+// columns of entry_data.
+package parquetfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/lectern-dev/lectern/copies/columns"
+)
+
+// RowGroup is the greatest number of rows in a row group of a Parquet file.
+const RowGroup = 50_000
+
+// rowGroupBytes is the size in bytes at which a row group ends early. The writer holds a row group in memory, and one
+// entry_data can have many MiB.
+const rowGroupBytes = 32 << 20
+
+// pageBytes is the size in bytes at which a page ends. Most pages then fit into one block of the compressor, of 128
+// KiB. The compressor is faster for one block, and keeps no history in memory.
+const pageBytes = 96 << 10
+
+// Each file with the column entryID has a Bloom filter of the column, with filterBits bits a row. For about one in a
+// hundred ids that the file does not have, the filter wrongly reports that the file may have the id.
+const (
+	entryID    = "entry_id"
+	filterBits = 10
+)
+
+// codec compresses pages by zstd. All writers share codec, because it reuses encoders.
+var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+
+// Writer writes rows of type T, a struct whose fields have parquet tags, to a Parquet file. A Writer is not safe for
+// concurrent use.
+type Writer[T any] struct {
+	fixed  *parquet.Schema
+	set    *columns.Set
+	data   func(*T) string
+	out    *parquet.GenericWriter[T]
+	rows   []parquet.Row // reused
+	values []any         // reused
+	empty  map[int]bool  // columns without values
+	count  int           // of rows in the row group
+	start  int64         // where the row group begins in the file
+}
+
+// NewWriter returns a Writer that writes a Parquet file to w. The columns of entry_data are those of set: keys without
+// a column there are left out. The function data returns the entry_data of a row. Both set and data are nil for rows
+// without entry_data. A required column that empty names becomes optional, and Write stores null in the column. The
+// caller leaves optional columns nil itself. The caller closes the Writer.
+func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty ...string) *Writer[T] {
+	if set == nil {
+		set = columns.NewSet(nil, true)
+	}
+	fixed := parquet.SchemaOf(new(T))
+	var all parquet.Node = fixed
+	nulls := map[int]bool{}
+	o := fields{Group: parquet.Group{}, list: slices.Clone(fixed.Fields())}
+	for i, f := range o.list {
+		if slices.Contains(empty, f.Name()) && f.Required() {
+			nulls[i] = true
+			o.list[i] = parquet.Group{f.Name(): parquet.Optional(f)}.Fields()[0]
+		}
+	}
+	if list := set.Columns(); len(list) > 0 || len(nulls) > 0 {
+		for _, c := range list {
+			one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
+			o.list = append(o.list, one.Fields()...)
+		}
+		all = o
+	}
+	return &Writer[T]{
+		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
+		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
+			parquet.CreatedBy("lectern", "1", ""),
+			// Statistics in the header of a page would store the page's smallest and largest value twice, complete and
+			// not compressed. The index of the file has the beginnings of these values.
+			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes),
+			parquet.BloomFilters(parquet.SplitBlockFilter(filterBits, entryID))),
+	}
+}
+
+// fields is a Parquet group that keeps its fields in the order of list. [parquet.Group] sorts fields by name, which
+// would reorder the columns.
+type fields struct {
+	parquet.Group
+	list []parquet.Field
+}
+
+// Fields returns the fields of the group, in the order of the columns in the file.
+func (f fields) Fields() []parquet.Field { return f.list }
+
+// GoType returns a map type, because a struct cannot have fields with arbitrary names. Rows are written as values, so
+// the type is not used to convert rows.
+func (fields) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+
+func nodeOf(t columns.Type) parquet.Node {
+	switch t {
+	case columns.Double:
+		return parquet.Leaf(parquet.DoubleType)
+	case columns.Integer:
+		return parquet.Int(64)
+	case columns.Boolean:
+		return parquet.Leaf(parquet.BooleanType)
+	case columns.Timestamp:
+		return parquet.Timestamp(parquet.Microsecond)
+	case columns.Date:
+		return parquet.Date()
+	}
+	return parquet.String()
+}
+
+// chunk is how many rows are passed to the Parquet library at a time.
+const chunk = 100
+
+// Write writes rows to the Writer's current row group. Rows stay in memory, compressed, until their row group is full.
+func (w *Writer[T]) Write(rows []T) error {
+	return w.inChunks(len(rows), func(from, to int) error { return w.writeSome(rows[from:to]) })
+}
+
+// Copy writes to w those rows of file for which keep returns true. A Writer of T must have written file, and T must
+// have the columns seq and entry_id. Copy does not decode values: columns of entry_data stay as they are in file, and
+// columns that file lacks are null.
+//
+// Copy is not a method, because each package with a Writer would then compile it.
+func Copy[T any](w *Writer[T], file io.ReaderAt, keep func(seq int64, entryID string) bool) error {
+	return guarded(func() error {
+		r := parquet.NewGenericReader[T](file, w.out.Schema())
+		defer r.Close()
+		number, _ := w.fixed.Lookup("seq")
+		id, _ := w.fixed.Lookup(entryID)
+		rows := make([]parquet.Row, chunk)
+		for {
+			n, end := r.ReadRows(rows)
+			if end != nil && !errors.Is(end, io.EOF) {
+				return fmt.Errorf("decode Parquet: %w", end)
+			}
+			kept := slices.DeleteFunc(rows[:n], func(r parquet.Row) bool { return !keep(r[number.ColumnIndex].Int64(), r[id.ColumnIndex].String()) })
+			err := w.inChunks(len(kept), func(from, to int) error {
+				_, err := w.out.WriteRows(kept[from:to])
+				return err
+			})
+			if err != nil || end != nil {
+				return err
+			}
+		}
+	})
+}
+
+// inChunks calls write with the bounds of each chunk of n rows, and ends a row group that is full.
+func (w *Writer[T]) inChunks(n int, write func(from, to int) error) error {
+	for from := 0; from < n; {
+		to := min(n, from+chunk, from+RowGroup-w.count)
+		if err := write(from, to); err != nil {
+			return fmt.Errorf("encode Parquet: %w", err)
+		}
+		w.count += to - from
+		from = to
+		if w.count == RowGroup || w.out.Size()-w.start >= rowGroupBytes {
+			if err := w.out.Flush(); err != nil {
+				return fmt.Errorf("encode Parquet: %w", err)
+			}
+			w.count, w.start = 0, w.out.Size()
+		}
+	}
+	return nil
+}
+
+func (w *Writer[T]) writeSome(rows []T) error {
+	for len(w.rows) < len(rows) {
+		w.rows = append(w.rows, nil)
+	}
+	for i := range rows {
+		if len(w.values) > 0 {
+			w.set.Values(w.data(&rows[i]), w.values)
+		}
+		row := w.fixed.Deconstruct(w.rows[i][:0], &rows[i])
+		for at, v := range row {
+			if w.empty[v.Column()] {
+				row[at] = parquet.NullValue().Level(0, 0, v.Column())
+			}
+		}
+		columns := len(w.fixed.Fields())
+		for _, v := range w.values {
+			level := 0
+			if v != nil {
+				level = 1
+			}
+			row = append(row, valueOf(v).Level(0, level, columns))
+			columns++
+		}
+		w.rows[i] = row
+	}
+	_, err := w.out.WriteRows(w.rows[:len(rows)])
+	return err
+}
+
+func valueOf(v any) parquet.Value {
+	switch v := v.(type) {
+	case time.Time:
+		return parquet.Int64Value(v.UnixMicro())
+	case columns.Day:
+		return parquet.Int32Value(int32(v))
+	}
+	return parquet.ValueOf(v)
+}
+
+// Close writes the remaining rows and the footer of the file. Close does not close the underlying io.Writer.
+func (w *Writer[T]) Close() error {
+	if err := w.out.Close(); err != nil {
+		return fmt.Errorf("encode Parquet: %w", err)
+	}
+	return nil
+}
+
+// Rows returns an iterator over the rows of a file that a [Writer] wrote, a slice of rows at a time. The file must have
+// the columns of T. The slice is valid until the iterator yields the next. The rows lack the columns of entry_data. An
+// error ends the iteration.
+func Rows[T any](file io.ReaderAt) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		rows := make([]T, 500)
+		var r *parquet.GenericReader[T]
+		n := 0
+		err := guarded(func() error {
+			r = parquet.NewGenericReader[T](file)
+			return nil
+		})
+		if r != nil {
+			defer r.Close()
+		}
+		for err == nil {
+			clear(rows) // otherwise the texts of the rows before would be reused
+			err = guarded(func() (err error) {
+				n, err = r.Read(rows)
+				return err
+			})
+			if n > 0 && !yield(rows[:n], nil) {
+				return
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(nil, fmt.Errorf("decode Parquet: %w", err))
+		}
+	}
+}
+
+// MayHave reports whether a file may have a row whose entry_id is one of ids, by the file's Bloom filter. size is the
+// size of the file in bytes. MayHave only reads the end of most files. For a file that MayHave cannot read, the result
+// is true.
+func MayHave(file io.ReaderAt, size int64, ids iter.Seq[string]) (may bool) {
+	const end = 64 << 10 // contains the filter and the footer of most files
+	err := guarded(func() error {
+		f, err := parquet.OpenFile(file, size, parquet.SkipMagicBytes(true), parquet.SkipPageIndex(true),
+			parquet.OptimisticRead(true), parquet.ReadBufferSize(end), parquet.PrefetchBloomFilters(true))
+		if err != nil {
+			return err
+		}
+		column, _ := f.Schema().Lookup(entryID)
+		for _, group := range f.RowGroups() {
+			filter := group.ColumnChunks()[column.ColumnIndex].BloomFilter()
+			for id := range ids {
+				if may = filter == nil; !may {
+					may, err = filter.Check(parquet.ValueOf(id))
+				}
+				if may || err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return may || err != nil
+}
+
+// guarded calls do, which calls the Parquet library, and turns a panic into an error. The library panics on some
+// damaged files.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the file is damaged: %v", fault)
+		}
+	}()
+	return do()
+}

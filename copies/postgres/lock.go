@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// lockClass is the first key of the advisory locks that copies take. The key separates these locks from the locks
+	// of other programs.
+	lockClass = 0x1ec7e42
+
+	findHolder = `
+SELECT a.pid, coalesce(host(a.client_addr), 'this host'), a.backend_start
+FROM pg_locks l
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND l.objid = (hashtext($2)::bigint & 4294967295)::oid
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+LIMIT 1`
+)
+
+// Lock takes an advisory lock on a schema for one sync, until conn closes. class is the first key of the lock, so
+// locks of different classes do not exclude each other. The second key is a hash of the schema's name.
+//
+// Another sync may hold the lock, and Postgres may notice late that its process was killed. So Lock waits at most as
+// long as wait. After that, Lock returns an error that names the connection with the lock, if Postgres shows the
+// connection.
+func Lock(ctx context.Context, conn *pgx.Conn, class int32, schema string, wait time.Duration) error {
+	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(wait.Milliseconds(), 1))); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, class, schema)
+	if err == nil {
+		_, err = conn.Exec(ctx, `RESET lock_timeout`)
+	}
+	if !locked(err) {
+		return err
+	}
+	var pid int
+	var host, holder string
+	var since time.Time
+	if err := conn.QueryRow(ctx, findHolder, class, schema).Scan(&pid, &host, &since); err == nil {
+		holder = fmt.Sprintf(" (from %s since %s, Postgres process %d)", host, since.UTC().Format(time.RFC3339), pid)
+	}
+	return fmt.Errorf("another sync writes to the schema %s%s: stop it, or give another --schema", schema, holder)
+}
+
+// locked reports whether err means that lock_timeout has passed before Postgres granted a lock.
+func locked(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "55P03"
+}

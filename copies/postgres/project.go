@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+)
+
+// part is a table of records that have no feed, such as experiments, with its rows. rows is nil if the API key may not
+// read the records.
+type part struct {
+	kind  string // the Kind of the [copies.Table]
+	table string
+	rows  iter.Seq2[[]any, error]
+}
+
+// partsOf returns the four tables of records that have no feed, with their rows from p.
+func partsOf(p *copies.Project) []part {
+	return []part{
+		{"embeddable", "embeddables", rowsOf(p.Embeddables, func(e client.EmbeddableWithDefinition) []any {
+			return []any{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
+		})},
+		{"embeddable_version", "embeddable_versions", rowsOf(p.Versions, func(v client.EmbeddableVersionWithDefinition) []any {
+			return []any{v.EmbeddableID, v.Number, v.SavedAt, v.Definition}
+		})},
+		{"experiment", "experiments", rowsOf(copies.Sound(p.Experiments), func(e client.Experiment) []any {
+			return []any{
+				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt, e.UpdatedAt, e.Observations, e.Outcome,
+				e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
+			}
+		})},
+		{"experiment_status", "experiment_history", rowsOf(copies.Sound(p.History), func(c copies.StatusChange) []any {
+			return []any{c.ExperimentID, c.Change, (*string)(c.Status), c.ChangedAt, c.RecordedAt}
+		})},
+	}
+}
+
+// rowsOf returns an iterator over the rows that row makes of records. rowsOf returns nil if records is nil.
+func rowsOf[T any](records iter.Seq2[T, error], row func(T) []any) iter.Seq2[[]any, error] {
+	if records == nil {
+		return nil
+	}
+	return func(yield func([]any, error) bool) {
+		for record, err := range records {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(row(record), nil) {
+				return
+			}
+		}
+	}
+}
+
+// putProject replaces the rows of each table whose records are in p. A table whose records the API key could not read
+// stays as it is.
+func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Project) error {
+	if p == nil {
+		return nil
+	}
+	for _, part := range partsOf(p) {
+		if part.rows == nil {
+			continue
+		}
+		if err := d.replace(ctx, tx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace deletes all rows of a table and inserts the rows of p, without holding all rows in memory.
+func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM `+pgx.Identifier{d.Schema, p.table}.Sanitize()); err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(p.rows)
+	defer stop()
+	var failed error // the error of reading, which the error of CopyFrom would hide
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{d.Schema, p.table}, names(columnsOf(p.table)), pgx.CopyFromFunc(func() ([]any, error) {
+		row, err, ok := next()
+		if failed = err; err != nil || !ok {
+			return nil, err
+		}
+		return d.blank(columnsOf(p.table), row), nil
+	}))
+	if failed != nil {
+		return fmt.Errorf("read %s: %w", p.table, failed)
+	}
+	return err
+}
+
+// Tables returns the tables of records that have no feed: the rows in the copy, and the rows that the source has in p.
+func (s *state) Tables(ctx context.Context, p *copies.Project) (list []copies.Table) {
+	for _, part := range partsOf(p) {
+		asRecord := func(row []any) copies.Record { return recordOf(part.table, s.blank(columnsOf(part.table), row)) }
+		list = append(list, copies.Table{
+			Kind: part.kind, Source: copies.Records(part.rows, asRecord), Copy: copies.Records(s.stored(ctx, part.table), asRecord),
+		})
+	}
+	return list
+}
+
+// recordOf returns a row of a table as a record. The record's id is the text of the row's primary key.
+func recordOf(table string, row []any) copies.Record {
+	values := slices.Clone(row)
+	for i, v := range values {
+		if t, ok := v.(time.Time); ok {
+			values[i] = t.UTC().Truncate(time.Microsecond)
+		}
+	}
+	var key []string
+	for _, t := range tables {
+		if t.name == table {
+			for _, v := range row[:t.keys] {
+				key = append(key, fmt.Sprint(v))
+			}
+		}
+	}
+	return copies.Record{ID: strings.Join(key, "/"), Values: values}
+}
+
+// stored returns an iterator over the rows of a table in the copy. An error ends the iteration as the last pair.
+func (s *state) stored(ctx context.Context, table string) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		rows, err := s.tx.Query(ctx, `SELECT `+listed("", names(columnsOf(table)))+` FROM `+pgx.Identifier{s.Schema, table}.Sanitize())
+		if err == nil {
+			defer rows.Close()
+			for rows.Next() {
+				row, err := rows.Values()
+				if !yield(row, s.explain("read", err)) || err != nil {
+					return
+				}
+			}
+			err = rows.Err()
+		}
+		if err != nil {
+			yield(nil, s.explain("read", err))
+		}
+	}
+}

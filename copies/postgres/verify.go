@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/columns"
+)
+
+// state implements [copies.State] by a read-only transaction, so later batches do not change what a state shows.
+type state struct {
+	*Destination
+	tx pgx.Tx
+}
+
+// Look returns the copy as the last committed batch left it, and the position after that batch. Look uses a new
+// connection and takes no lock.
+func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Position, err error) {
+	s := &state{Destination: &Destination{Options: d.Options, config: d.config, sql: d.sql}}
+	if err := s.connect(ctx); err != nil {
+		return nil, at, err
+	}
+	if err := s.explain("read", s.begin(ctx)); err != nil {
+		_ = s.Close()
+		return nil, at, err
+	}
+	return s, s.at, nil
+}
+
+func (s *state) begin(ctx context.Context) (err error) {
+	if _, err := s.conn.Exec(ctx, `SET TIME ZONE 'UTC';`+toJSONB); err != nil {
+		return err
+	}
+	if s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}); err != nil {
+		return err
+	}
+	found, err := s.relations(ctx, s.tx)
+	if err != nil {
+		return err
+	}
+	if found[stateTable] == nil {
+		return fmt.Errorf("%s has no copy", s.Destination)
+	}
+	if err := s.check(ctx, s.tx, found); err != nil {
+		return err
+	}
+	return s.loadViews(ctx, s.tx)
+}
+
+// History returns false: the tables have one row for each key.
+func (*state) History() bool { return false }
+
+func (s *state) Close() error { return s.Destination.Close() }
+
+// NotCompared returns the parts of the copy that a verification does not compare: definitions of views, and rows that
+// are marked as removed. The source no longer has the data of such rows.
+func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
+	if s.Columns.All || len(s.Columns.Listed) > 0 {
+		list = append(list, "the definitions of views")
+	}
+	for _, table := range []string{"entries", "events"} {
+		var n int64
+		if err := s.tx.QueryRow(ctx, `SELECT count(*) FROM `+pgx.Identifier{s.Schema, table}.Sanitize()+` WHERE removed_at IS NOT NULL`).Scan(&n); err != nil {
+			return nil, s.explain("read", err)
+		}
+		if n > 0 {
+			list = append(list, fmt.Sprintf("rows of %s that --soft-delete keeps: %d", table, n))
+		}
+	}
+	return list, nil
+}
+
+func (s *state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
+	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
+	entry := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
+	// The columns in the JSON have the names of the API's fields.
+	sql := `
+SELECT t.seq, row_to_json(r), NULL, ` + besides("t.entry_data_text", "t.removal_reason") + ` || ` + shownValues("t.entry_columns") + `
+FROM ` + in("entries") + ` AS t, LATERAL (
+    SELECT ` + listed("t.", entry) + `, coalesce(t.entry_data::text, '') AS entry_data
+) AS r
+WHERE t.removed_at IS NULL
+UNION ALL
+SELECT seq, NULL, row_to_json(r), ` + besides("r.removal_reason") + ` FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
+	return func(yield func(copies.Row, error) bool) {
+		rows, err := s.tx.Query(ctx, sql)
+		if err == nil {
+			defer rows.Close()
+			for rows.Next() {
+				c := copies.Row{Change: client.Change{Type: client.EntryChanged}}
+				err := rows.Scan(&c.Seq, &c.Entry, &c.Event, &c.Columns)
+				if c.Event != nil {
+					c.Type = client.EventAdded
+				}
+				if !yield(c, s.explain("read", err)) || err != nil {
+					return
+				}
+			}
+			err = rows.Err()
+		}
+		if err != nil {
+			yield(copies.Row{}, s.explain("read", err))
+		}
+	}
+}
+
+// besides returns SQL that joins the texts of columns that are null in most rows. The result is the empty text if all
+// are null.
+func besides(columns ...string) string {
+	return `concat(quote_literal(` + strings.Join(columns, `), quote_literal(`) + `))`
+}
+
+// shownValues returns SQL for the values in of, an expression for entry_columns, as text without nulls. Nulls are left
+// out because a row that is older than a column lacks the column's key.
+func shownValues(of string) string {
+	return `coalesce(nullif(jsonb_strip_nulls(` + of + `), '{}')::text, '')`
+}
+
+// storedData is a query that makes the stored form of entries: entry_data, and the text that Rows makes of
+// entry_data_text and entry_columns.
+var storedData = `
+SELECT coalesce(j.data::text, ''), ` + besides("CASE WHEN j.data IS NULL THEN u.data END") + ` || ` + shownValues("CASE WHEN j.data IS NULL OR NOT u.fits THEN u.shown::jsonb END") + `
+FROM unnest($1::text[], $2::boolean[], $3::boolean[], $4::text[]) WITH ORDINALITY AS u (data, plain, fits, shown, n), LATERAL (
+    SELECT CASE WHEN u.plain THEN u.data::jsonb ELSE pg_temp.lectern_to_jsonb(u.data) END AS data OFFSET 0
+) AS j
+ORDER BY n`
+
+// Stored returns the rows that a copy with all changes would have. Stored adds columns for new keys to the state's
+// views. The row of an entry with a new key differs from each row in the copy.
+func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.Row, error) {
+	list := make([]copies.Row, len(changes))
+	var entries []*copies.Row
+	var texts, shown []any
+	var plains, fits, lacks []bool
+	for i, c := range changes {
+		list[i].Change = c
+		if c.Entry == nil {
+			continue
+		}
+		set := s.views[c.Entry.EmbeddableID]
+		if set == nil {
+			set = s.Options.Columns.Set()
+			s.views[c.Entry.EmbeddableID] = set
+		}
+		added, fit := set.Observe(c.Entry.EntryID, c.Entry.Data)
+		row, err := s.entryRow(&c, fit)
+		if err != nil {
+			return nil, err
+		}
+		entries, texts, shown = append(entries, &list[i]), append(texts, row[dataAt]), append(shown, row[len(row)-1])
+		plains, fits, lacks = append(plains, columns.Plain(c.Entry.Data)), append(fits, fit), append(lacks, added)
+	}
+	rows, err := s.tx.Query(ctx, storedData, texts, plains, fits, shown)
+	if err != nil {
+		return nil, s.explain("read", err)
+	}
+	var data, values string
+	_, err = pgx.ForEachRow(rows, []any{&data, &values}, func() error {
+		if lacks[0] {
+			values = "a column is missing"
+		}
+		entries[0].Entry.Data, entries[0].Columns = data, values
+		entries, lacks = entries[1:], lacks[1:]
+		return nil
+	})
+	return list, s.explain("read", err)
+}
+
+// Mend removes the differing rows, adds the rows of the source, and replaces the records that have no feed, all in one
+// transaction.
+func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
+	keys := map[client.ChangeType][]string{}
+	for key := range m.Keys {
+		keys[key.Type] = append(keys[key.Type], key.ID)
+	}
+	in := func(table string) string { return pgx.Identifier{d.Schema, table}.Sanitize() }
+	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+		remove := `WITH removed AS (DELETE FROM ` + in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + in("events") + ` WHERE event_key = ANY($2)`
+		if _, err := tx.Exec(ctx, remove, keys[client.EntryChanged], keys[client.EventAdded]); err != nil {
+			return err
+		}
+		for changes, err := range m.Put {
+			if err != nil {
+				return err
+			}
+			if _, err := d.put(ctx, tx, (&copies.Batch{Changes: changes}).Newest(), d.loadTo != nil); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, `UPDATE `+in(stateTable)+` SET project = $1`, m.Digest); err != nil {
+			return err
+		}
+		return d.putProject(ctx, tx, m.Project)
+	})
+	return d.explain("repair", err)
+}
+
+// SetVerified stores the result of a verification in the table lectern_sync, by a new connection.
+func (d *Destination) SetVerified(ctx context.Context, v copies.Verified) error {
+	return d.brief(ctx, func(conn *pgx.Conn, table string) error {
+		_, err := conn.Exec(ctx, `UPDATE `+table+` SET verified_at = $1, differences = $2`, v.At, v.Differences)
+		return err
+	})
+}
+
+// Status returns the source and position of the copy and the last stored verification, from the table lectern_sync.
+// Status uses a new connection and takes no lock.
+func (d *Destination) Status(ctx context.Context) (s copies.Status, err error) {
+	err = d.brief(ctx, func(conn *pgx.Conn, table string) error {
+		return conn.QueryRow(ctx, `SELECT project_id, cursor, seq, coalesce(verified_at, '0001-01-01Z'), coalesce(differences, 0) FROM `+table).
+			Scan(&s.ProjectID, &s.Position.Cursor, &s.Position.Seq, &s.Verified.At, &s.Verified.Differences)
+	})
+	s.Verified.At = s.Verified.At.UTC()
+	return s, err
+}
+
+// brief calls do with a new connection and the quoted name of the table lectern_sync, and then closes the connection.
+func (d *Destination) brief(ctx context.Context, do func(conn *pgx.Conn, table string) error) (err error) {
+	own := Destination{Options: d.Options, config: d.config}
+	if err := own.connect(ctx); err != nil {
+		return err
+	}
+	defer own.Close()
+	return own.explain("read", do(own.conn, pgx.Identifier{d.Schema, stateTable}.Sanitize()))
+}

@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/columns"
+)
+
+// digestEnd matches the end of a name that has the form of a digest in viewOf.
+var digestEnd = regexp.MustCompile(`_[0-9a-f]{12}$`)
+
+// viewOf returns the name of the view of an embeddable's entries: entries_of_ID. In the name for a long ID, a digest
+// replaces the end. The name for an ID that ends like a digest also has a digest, so that no two IDs have the same
+// name. No table or index of the copy has such a name.
+func viewOf(embeddableID string) string {
+	const longest = 63
+	name := "entries_of_" + embeddableID
+	if len(name) <= longest && !digestEnd.MatchString(name) {
+		return name
+	}
+	return strings.ToValidUTF8(name[:min(50, len(name))], "") + fmt.Sprintf("_%.6x", sha256.Sum256([]byte(embeddableID)))
+}
+
+// staleView describes a view that is missing, lacks columns, or has columns of other types.
+type staleView struct {
+	retyped bool      // the view has columns of other types
+	next    time.Time // when to try again to create the view
+}
+
+const viewsOf = `
+SELECT c.relname, json_object_agg(a.attname, a.atttypid::regtype::text)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE n.nspname = $1 AND c.relkind = 'v'
+GROUP BY c.relname`
+
+// loadViews reads the columns that each view should have into d.views. loadViews notes in d.stale the views that lack
+// columns or have other types.
+func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, d.sql.readColumns)
+	if err != nil {
+		return err
+	}
+	lists := map[string][]columns.Column{}
+	var id string
+	var c columns.Column
+	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Key, &c.Name, &c.Type}, func() error {
+		lists[id] = append(lists[id], c)
+		return nil
+	}); err != nil {
+		return err
+	}
+	rows, err = tx.Query(ctx, viewsOf, d.Schema)
+	if err != nil {
+		return err
+	}
+	there := map[string]map[string]string{} // types by view and column
+	var view string
+	var has map[string]string
+	if _, err := pgx.ForEachRow(rows, []any{&view, &has}, func() error {
+		there[view], has = has, nil
+		return nil
+	}); err != nil {
+		return err
+	}
+	d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
+	for id, list := range lists {
+		d.views[id] = d.Columns.Restore(list)
+		for _, c := range list {
+			if kind := there[viewOf(id)][c.Name]; kind != typeOf(c.Type) {
+				d.stale[id] = staleView{retyped: kind != "" || d.stale[id].retyped}
+			}
+		}
+	}
+	return nil
+}
+
+// addColumns adds columns for new keys in the data of entries, and stores the columns in the table of columns.
+// addColumns returns which entries fit their columns. After an error, d.views is wrong until loadViews.
+func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []client.Change) (fits []bool, err error) {
+	before := map[string]int{} // number of columns before, by embeddable that gets new columns
+	fits = make([]bool, len(entries))
+	for i, c := range entries {
+		id := c.Entry.EmbeddableID
+		set := d.views[id]
+		if set == nil {
+			set = d.Columns.Set()
+			d.views[id] = set
+			if len(set.Columns()) > 0 {
+				before[id] = 0
+			}
+		}
+		was, added := len(set.Columns()), false
+		if added, fits[i] = set.Observe(c.Entry.EntryID, c.Entry.Data); added {
+			if _, ok := before[id]; !ok {
+				before[id] = was
+			}
+		}
+	}
+	for id, was := range before {
+		d.stale[id] = staleView{retyped: d.stale[id].retyped}
+		for _, c := range d.views[id].Columns()[was:] {
+			if _, err := tx.Exec(ctx, d.sql.putColumn, id, c.Key, c.Name, string(c.Type)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return fits, nil
+}
+
+// shownOf returns the values that the columns of set have for an entry's data, as a JSON object by key.
+func shownOf(set *columns.Set, data string) (string, error) {
+	list := set.Columns()
+	values, shown := make([]any, len(list)), map[string]any{}
+	set.Values(data, values)
+	for i, v := range values {
+		shown[list[i].Key] = v
+	}
+	text, err := json.Marshal(shown)
+	return string(text), err
+}
+
+const (
+	// noWait limits how long a change of a table or view waits for queries that use it. Without the limit, all later
+	// queries would wait too.
+	noWait = `SET LOCAL lock_timeout = '200ms'`
+	// viewPause is the least time between two attempts to create or replace a view.
+	viewPause = time.Minute
+)
+
+// showViews creates or replaces the views that are missing or lack columns. The data is already committed, so an error
+// only delays a view. showViews notes the error and tries again after viewPause.
+func (d *Destination) showViews(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(d.views)) {
+		view, stale := d.stale[id]
+		if !stale || time.Now().Before(view.next) {
+			continue
+		}
+		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, noWait); err != nil {
+				return err
+			}
+			return d.createView(ctx, tx, id)
+		})
+		switch {
+		case err == nil:
+			delete(d.stale, id)
+		case d.conn.IsClosed() || ctx.Err() != nil:
+			return // the next batch fails
+		default:
+			d.stale[id] = staleView{retyped: view.retyped, next: time.Now().Add(viewPause)}
+			d.Note(fmt.Sprintf("The view %s is not up to date; all data is in the tables. The next attempt is in a minute or with the next run. %v", viewOf(id), err))
+		}
+	}
+}
+
+// createView creates the view of an embeddable's entries, or replaces the view by a view with more columns. Postgres
+// cannot replace a view if the type of a column changes. createView then drops the view with its grants, and creates
+// it again.
+func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID string) error {
+	list := d.views[embeddableID].Columns()
+	texts := []string{embeddableID}
+	for _, c := range list {
+		texts = append(texts, c.Key)
+	}
+	rows, err := tx.Query(ctx, `SELECT quote_literal(t) FROM unnest($1::text[]) WITH ORDINALITY AS u (t, n) ORDER BY n`, texts)
+	if err != nil {
+		return err
+	}
+	quoted, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	id, keys := quoted[0], quoted[1:]
+	var sql strings.Builder
+	view := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize()
+	if d.stale[embeddableID].retyped {
+		if _, err := tx.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", view,
+		listed("t.", names(entryColumns, "entry_columns", "removed_at", "removal_reason")))
+	for i, c := range list {
+		value := "coalesce(t.entry_columns, t.entry_data) ->> " + keys[i]
+		if kind := kindOf(c.Type); kind != "text" {
+			// Postgres may evaluate the conditions of a query before the condition of the view. In entries of other
+			// embeddables, the value may be of another type, and the cast would fail.
+			value = fmt.Sprintf("CASE WHEN t.embeddable_id = %s THEN (%s)::%s END", id, value, kind)
+		}
+		fmt.Fprintf(&sql, ",\n    %s AS %s", value, pgx.Identifier{c.Name}.Sanitize())
+	}
+	fmt.Fprintf(&sql, "\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL", pgx.Identifier{d.Schema, "entries"}.Sanitize(), id)
+	_, err = tx.Exec(ctx, sql.String())
+	return err
+}
+
+// typeOf returns the name that Postgres reports for the SQL type of a view's column.
+func typeOf(t columns.Type) string {
+	switch t {
+	case columns.Double:
+		return "double precision"
+	case columns.Integer:
+		return "bigint"
+	case columns.Timestamp:
+		return "timestamp with time zone"
+	}
+	return kindOf(t)
+}
+
+// kindOf returns the SQL type to which a view casts the text of a value. For an integer, the result is two types, for
+// casts one after the other.
+func kindOf(t columns.Type) string {
+	switch t {
+	case columns.Double:
+		return "float8"
+	case columns.Integer:
+		return "numeric::bigint" // bigint alone refuses the text 12.0
+	case columns.Boolean:
+		return "boolean"
+	case columns.Timestamp:
+		return "timestamptz"
+	case columns.Date:
+		return "date"
+	}
+	return "text"
+}
