@@ -33,7 +33,7 @@ type release struct {
 }
 
 // commandTimeout bounds each command that waits for the cluster.
-const commandTimeout = 5 * time.Minute
+const commandTimeout = 10 * time.Minute
 
 // command runs a program to its end and returns what it printed; in is its standard input.
 func command(ctx context.Context, in string, name string, args ...string) (string, error) {
@@ -102,7 +102,7 @@ func (r *release) awaitReplaced(t testing.TB) {
 }
 
 func (r *release) upgradeArguments(chart string) []string {
-	args := []string{"upgrade", "--install", "lectern", chart, "--wait", "--timeout", "4m"}
+	args := []string{"upgrade", "--install", "lectern", chart, "--wait", "--timeout", "9m"}
 	for _, file := range r.values {
 		args = append(args, "--values", file)
 	}

@@ -1,5 +1,6 @@
-// Package e2e tests Lectern on a real cluster. It installs the chart as docs/how-to/install.md says and calls it through
-// the cluster's ingress. It replaces, evicts and kills pods under load, and uninstalls the chart.
+// Package e2e tests Lectern on a real cluster. The tests install the chart as docs/how-to/install.md describes, and
+// call the services through the cluster's ingress. The tests replace, evict and kill pods under load, and uninstall the
+// chart.
 //
-// scripts/e2e runs the tests, and says what they need. Without it they are skipped.
+// The script scripts/e2e runs the tests, and lists the requirements. Without the script, go test skips the tests.
 package e2e

@@ -36,6 +36,7 @@ func TestEndToEnd(t *testing.T) {
 		{"sync", false, r.testSync},
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
+		{"passwords", false, r.testPasswords},
 		{"rotated", false, r.testRotated},
 		{"namespace goes", false, r.testNamespaceGoes},
 		{"clients' addresses", false, r.testClientAddresses},

@@ -37,20 +37,26 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 		}
 	}
 	phase("upgrade", func() { r.upgrade(t, "--set", "defaults.podAnnotations.revision=second") })
-	phase("rollback", func() { r.helm(t, "rollback", "lectern", "--wait", "--timeout", "4m") })
+	phase("rollback", func() { r.helm(t, "rollback", "lectern", "--wait", "--timeout", "9m") })
 	phase("evictions of the edge", func() { r.evictAll(t, "edge") })
 	phase("evictions of entries and region", func() { r.evictAll(t, "entries"); r.evictAll(t, "region") })
 	ingest, edge := r.secret(t, "lectern-keys", "INGEST_API_KEYS"), r.secret(t, "lectern-keys", "EDGE_KEYS")
 	const another = "another-secret-of-the-same-kind-0"
+	store := func(pattern string) {
+		r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
+			fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
+	}
 	for _, pattern := range []string{"%s," + another, another + ",%s"} {
 		phase("a Secret rotated", func() {
-			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
-				fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
+			store(pattern)
 			r.restart(t, "entries", "embeddables", "experiments", "region")
 			r.restart(t, "proxy", "console", "edge", "internal")
 		})
 	}
 	l.mustBeClean(t, 5_000)
+	// The next upgrade takes the other keys out of the Secret, so the edge must not send one of them any more.
+	store("%s")
+	r.restart(t, "edge", "internal")
 }
 
 // restart replaces the pods of components and waits for the new ones.

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// progress is the report that consume prints each second.
+// progress counts the reads of consume so far. About every second, consume prints its progress as JSON.
 type progress struct {
 	Reads     int    `json:"reads"`
 	Failed    int    `json:"failed"`
@@ -19,8 +19,8 @@ type progress struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// consume reads the first page of entries repeatedly, with the key in LECTERN_API_KEY_FILE, which the kubelet updates after
-// a rotation. The old key stays valid for the overlap. consume tries each read twice: a busy node may ask it to.
+// consume reads the first entry of a project repeatedly until ctx ends, with the key in LECTERN_API_KEY_FILE, which the
+// kubelet updates after a rotation. It tries each read up to twice, because a busy node may ask clients to retry.
 func consume(ctx context.Context, getenv func(string) string, out *json.Encoder) error {
 	var p progress
 	var last string

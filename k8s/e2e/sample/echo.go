@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// echo serves on port 8080 until ctx ends. It answers with the digest of the header Authorization, as a value that
-// came back as it is would be taken out of the answer.
+// echo serves on port 8080 until ctx ends. The answer has the SHA-256 of the header Authorization, because the proxy
+// would remove the value itself from an answer.
 func echo(ctx context.Context) error {
 	server := &http.Server{
 		Addr:              ":8080",
@@ -19,7 +19,7 @@ func echo(ctx context.Context) error {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			digest := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 			w.Header().Set("Content-Type", "application/json")
-			// The client that is gone has no use for the error.
+			// An error means that the client has disconnected.
 			_ = json.NewEncoder(w).Encode(map[string]string{
 				"method": r.Method, "path": r.URL.Path, "authorization_sha256": hex.EncodeToString(digest[:]),
 			})

@@ -2,9 +2,9 @@
 //
 //	sample consume   reads entries with the API key of a mounted Secret, which may be rotated meanwhile
 //	sample region    asks the region service by its cluster DNS name, with the Go client
-//	sample echo      is a third party for the credential proxy: it answers with digests of what it received
+//	sample echo      is a third party for the credential proxy: it answers with the digest of a header
 //
-// It prints one JSON object a line, which the end-to-end tests read.
+// The commands consume and region print one JSON object a line, which the end-to-end tests read.
 package main
 
 import (
