@@ -88,7 +88,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.61.0 // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/oauth2 v0.37.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
@@ -121,6 +121,8 @@ require (
 	github.com/chromedp/chromedp v0.16.0
 	github.com/lectern-dev/lectern/services v0.0.0
 )
+
+require code.dny.dev/ssrf v0.3.0 // indirect
 
 require (
 	github.com/chromedp/sysutil v1.1.0 // indirect

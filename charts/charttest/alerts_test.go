@@ -134,6 +134,9 @@ func alertCases() []alertCase {
 		{"LecternNamespaceRefused", samples{`lectern_operator_namespace_refused{watched_namespace="team-a"}`: "1x60"}, labels{"watched_namespace": "team-a"}, "The operator may not read the Secrets of the watched namespace team-a: it is gone, or has no role."},
 		{"LecternNamespaceRefused", samples{`lectern_operator_namespace_refused{watched_namespace="team-a"}`: "0x60"}, nil, ""},
 
+		{"LecternTokensNotFetched", samples{`lectern_operator_objects{kind="Credential", ready="true", reason="FetchFailing"}`: "2x60"}, labels{}, "The operator cannot fetch the next tokens of 2 Credentials. Their tokens expire soon."},
+		{"LecternTokensNotFetched", samples{`lectern_operator_objects{kind="Credential", ready="true", reason="Valid"}`: "2x60"}, nil, ""},
+
 		{"LecternOperatorWithoutLeader", samples{`leader_election_master_status{component="operator"}`: "0x60"}, labels{}, "No operator is the leader: objects do not mint, rotate or revoke keys."},
 		{"LecternOperatorWithoutLeader", nil, labels{}, "No operator is the leader: objects do not mint, rotate or revoke keys."},
 		{"LecternOperatorWithoutLeader", samples{`leader_election_master_status{component="operator", pod="1"}`: "1x60", `leader_election_master_status{component="operator", pod="2"}`: "0x60"}, nil, ""},

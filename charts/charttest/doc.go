@@ -1,4 +1,4 @@
-// Package charttest tests the chart lectern. The schema refuses mistyped values. Golden files show all that a change of the chart
-// does: objects, connections that policies allow, and Secrets that each container reads. The other tests hold rules that a user would
-// miss. Its dashboards and alerts name metrics that exist. The package has only tests.
+// Package charttest tests the chart lectern. Golden files show the objects that the chart makes, the connections that
+// network policies allow, and the Secrets that each container reads. Other tests check that the schema rejects
+// mistyped values, and that dashboards and alerts name existing metrics. The package has only tests.
 package charttest

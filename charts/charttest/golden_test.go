@@ -61,12 +61,26 @@ func TestGolden(t *testing.T) {
 func TestGoldenSecrets(t *testing.T) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	r := render(t, "retention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}\nwatchNamespaces: [team-a, team-b]")
+	r := render(t, `
+retention: {enabled: true}
+sync: {copies: {shop: {project: pr_1}, hook: {project: pr_1, push: {enabled: true, headers: true}}}}
+watchNamespaces: [team-a, team-b]
+auth: {passwordKeys: [AUTH_DATABASE_PASSWORD, AUTH_ADMIN_DATABASE_PASSWORD, AUTH_MIGRATE_DATABASE_PASSWORD]}
+redis: {passwordKeys: [REDIS_PASSWORD]}
+defaults: {database: {passwordKeys: [DATABASE_PASSWORD, READ_DATABASE_PASSWORD, INGEST_DATABASE_PASSWORD, REMOVE_DATABASE_PASSWORD, MIGRATE_DATABASE_PASSWORD]}}
+`)
 	for name, spec := range podSpecs(r) {
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, e := range c.Env {
 				if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
 					add("container %s/%s: %s/%s", name, c.Name, e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key)
+				}
+			}
+			for path, secret := range secretFiles(t, spec, c) {
+				add("container %s/%s: %s as a file", name, c.Name, secret)
+				variable := func(e core.EnvVar) bool { return e.Value == path && e.Name == filepath.Base(path)+"_FILE" }
+				if !slices.ContainsFunc(c.Env, variable) && !slices.Contains(c.Args, "--header-file="+path) {
+					t.Errorf("container %s/%s is not told of %s", name, c.Name, path)
 				}
 			}
 		}
@@ -83,6 +97,28 @@ func TestGoldenSecrets(t *testing.T) {
 	}
 	slices.Sort(lines)
 	golden.Check(t, "testdata/secrets.txt", strings.Join(slices.Compact(lines), "\n")+"\n")
+}
+
+// secretFiles returns the keys of Secrets that a container gets as files, by path. The kubelet must update the files, and the
+// container's user alone may read them.
+func secretFiles(t *testing.T, spec core.PodSpec, c core.Container) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, m := range c.VolumeMounts {
+		v := spec.Volumes[slices.IndexFunc(spec.Volumes, func(v core.Volume) bool { return v.Name == m.Name })]
+		if v.Projected == nil {
+			continue
+		}
+		if !m.ReadOnly || m.SubPath != "" || *v.Projected.DefaultMode != 0o440 {
+			t.Errorf("the mount %+v of %+v", m, v)
+		}
+		for _, source := range v.Projected.Sources {
+			for _, item := range source.Secret.Items {
+				files[filepath.Join(m.MountPath, item.Path)] = source.Secret.Name + "/" + item.Key
+			}
+		}
+	}
+	return files
 }
 
 // readsSecrets returns where each account may read Secrets: a namespace, a namespace and the name of one Secret, or "*" for

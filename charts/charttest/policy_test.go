@@ -175,7 +175,7 @@ networkPolicy:
 	for name, values := range map[string]string{
 		"default":    pods,
 		"edge":       named,
-		"proxy-host": named + "routing: {proxy: {hosts: [proxy.example.com]}}",
+		"proxy-host": named + "operator: {fetchCredentials: true}\nrouting: {proxy: {hosts: [proxy.example.com]}}",
 		"gateway":    named + "routing: {mode: gateway}",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ defaults:
     extraIngress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}]}]
     extraEgress: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}]}]
 proxy: {manifests: {existingSecret: manifests}}
-operator: {networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.9.0.0/16}}]}], extraEgress: []}}
+operator: {fetchCredentials: true, networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.9.0.0/16}}]}], extraEgress: []}}
 retention: {enabled: true, days: 365, timeZone: Europe/Berlin}
 sync:
   defaults: {extraEnv: [{name: AWS_REGION, value: eu-central-1}]}
@@ -188,6 +188,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a copy without entries", "sync: {copies: {shop: {project: pr_1}}}\nentries: {enabled: false}", "sync.copies.shop.url is empty and entries.enabled is false"},
 		{"a run without end", "retention: {timeoutSeconds: 0}", "timeoutSeconds"},
 		{"a DNS policy", "defaults: {dnsPolicy: Host}", "dnsPolicy"},
+		{"a password's key", "entries: {database: {passwordKeys: [DATABASE_URL]}}", "passwordKeys"},
 		{"a digest", "entries: {image: {digest: latest}}", "digest"},
 		{"a URL", "publicUrl: api.example.com", "publicUrl"},
 		{"a log level", "telemetry: {logLevel: loud}", "logLevel"},

@@ -1,7 +1,7 @@
 // Command generate writes the generated files of the chart lectern. Routes come from shared/routes. The definitions of
-// custom resources and the roles come from k8s/config. The names of settings in the schema come from docs/reference/settings.md.
-// helm-docs makes the README from the values. The command works on the project's root, which is the working folder
-// unless -root names another.
+// custom resources and the roles come from k8s/config. The names of settings in the schema come from
+// docs/reference/settings.md. The list of values comes from values.yaml, from which helm-docs also makes the README.
+// The option -root names the repository's root folder, which is the working folder by default.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(root string) error {
 	return writeReadme(root)
 }
 
-// writeReadme runs helm-docs, which fills README.md.gotmpl with the values and their comments.
+// writeReadme runs helm-docs, which makes the chart's README.md from README.md.gotmpl and the comments in values.yaml.
 func writeReadme(root string) error {
 	chart, err := filepath.Abs(filepath.Join(root, "charts", "lectern"))
 	if err != nil {
@@ -66,7 +66,8 @@ func writeReadme(root string) error {
 	return docs.Run()
 }
 
-// write writes a file, unless it has that content.
+// write writes content to the file at path and makes missing folders. A file that already has the content stays
+// untouched.
 func write(path string, content []byte) error {
 	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, content) {
 		return nil
@@ -77,7 +78,7 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644)
 }
 
-// rewrite changes a file.
+// rewrite replaces the content of the file at path by the content that change makes of it.
 func rewrite(path string, change func([]byte) ([]byte, error)) error {
 	before, err := os.ReadFile(path)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// copyManifests makes into/crds and into/rbac what the folders crd and rbac of from hold, and nothing else.
+// copyManifests copies the YAML files of from/crd to into/crds, and of from/rbac to into/rbac. copyManifests removes
+// other YAML files in the two target folders.
 func copyManifests(from, into string) error {
 	for _, kind := range []struct{ from, into string }{{"crd", "crds"}, {"rbac", "rbac"}} {
 		sources, err := filepath.Glob(filepath.Join(from, kind.from, "*.yaml"))

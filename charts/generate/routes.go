@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// routesFile is the table of the routes from outside as the chart's templates read it.
+// routesFile returns the chart's file routes.yaml: each public route with its service, operation and pattern. The
+// chart's templates read the file.
 func routesFile() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Which path goes to which service. Generated from shared/routes: do not edit.\nroutes:\n")
@@ -17,7 +18,7 @@ func routesFile() []byte {
 	return b.Bytes()
 }
 
-// operations are the names of all operations and pages that are routed from outside, in the order of the table.
+// operations returns the names of all operations and pages that have a public route, in the order of [routes.Outside].
 func operations() []string {
 	var ids []string
 	for _, r := range routes.Outside() {

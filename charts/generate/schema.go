@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// set is a line of the schema that lists names: the settings of a component, or the operations.
+// set matches a line of the schema with an enum of names: the settings of a component ("variables-NAME"), or the
+// operations.
 var set = regexp.MustCompile(`(?m)^(\s*"(variables-(\w+)|operations)": )\{.*\}(,?)$`)
 
-// fillSchema returns schema with the names of the settings that each component reads, out of the table in settings, and
-// the ids of the operations.
+// fillSchema returns schema with two kinds of enums filled in: the settings that each component reads, and the names
+// of the operations. settings is the text of docs/reference/settings.md.
 func fillSchema(schema, settings []byte) ([]byte, error) {
 	read := settingsByProgram(string(settings))
 	var faults []error
@@ -34,11 +35,12 @@ func fillSchema(schema, settings []byte) ([]byte, error) {
 	return filled, errors.Join(faults...)
 }
 
-// row is a row of the table of settings: a name in backquotes and the programs that read it. The rows of secrets,
-// which are no values of the chart, have another form.
+// row matches a row of the table of settings: a name in backquotes, and the programs that read the setting. row does
+// not match secrets, whose rows have another form, because the chart's values do not contain secrets.
 var row = regexp.MustCompile("(?m)^\\| `([A-Z][A-Z0-9_]*)` \\| ([^|]+) \\|")
 
-// settingsByProgram returns the names of the settings that each program reads, without secrets.
+// settingsByProgram returns the names of the settings that each program reads, by program. text is
+// docs/reference/settings.md. Secrets are left out.
 func settingsByProgram(text string) map[string][]string {
 	names := map[string][]string{}
 	for _, m := range row.FindAllStringSubmatch(text, -1) {
@@ -49,11 +51,12 @@ func settingsByProgram(text string) map[string][]string {
 	return names
 }
 
-// chartOwns are settings that the chart sets from other values. Examples are names, the ports of Services and the time
-// that a pod has to stop.
-var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE", "EDGE_PATHS"}
+// chartOwns are settings that a user must not set, because the chart derives them from other values, such as the ports
+// of Services.
+var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "FETCH_CREDENTIALS", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE", "EDGE_PATHS"}
 
-// settingsOf returns the names that component reads, sorted.
+// settingsOf returns the names of the settings that a user may set for a component of the chart, sorted. read has the
+// settings by program.
 func settingsOf(read map[string][]string, component string) []string {
 	program := component
 	if component == "internal" {

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valuesFile lists the values of the chart, and those directly below them, without texts and empty lists: absent ones are empty ones.
+// valuesFile returns YAML that lists the names of the chart's values, at the first and second level. Strings, nulls
+// and empty lists are left out, because the chart treats an absent one as empty.
 func valuesFile(values []byte) ([]byte, error) {
 	var all map[string]any
 	if err := yaml.Unmarshal(values, &all); err != nil {

@@ -1,5 +1,5 @@
 // Package cluster has the settings that several programs in a cluster read: the operator, its jobs, and the credential
-// proxy. A setting has its description and its validation here, once. The package also finds the API server.
+// proxy. So each setting has one description and one validation. The package also finds the API server.
 package cluster
 
 import (
@@ -20,13 +20,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Config says which API server a program uses, and whose objects count there.
+// Config says which API server a program uses, and in which namespaces the program reads objects.
 type Config struct {
 	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
 	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
-	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
+	// REST is the configuration of the API server's client. Nil: KUBECONFIG, the pod's service account or
+	// ~/.kube/config, whichever is found first.
 	REST *rest.Config `env:"-"`
 
 	// OnLogger is called with the log before anything is logged. The program passes it to Kubernetes' libraries, which
@@ -34,7 +35,8 @@ type Config struct {
 	OnLogger func(*slog.Logger) `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate returns an error if WATCH_NAMESPACES contains a name twice, or a name that is not allowed. Allowed are up to
+// 63 characters of a-z, 0-9 and "-".
 func (c Config) Validate() error {
 	seen := map[string]bool{}
 	for _, name := range c.WatchNamespaces {
@@ -46,8 +48,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Client returns the configuration of a client of the API server, with a user agent. It returns an error if there is
-// neither a configuration nor a cluster.
+// Client returns a copy of REST with the given user agent, for a client of the API server. If REST is nil, Client looks
+// for KUBECONFIG, the pod's service account and ~/.kube/config, in this order. It returns an error if it finds none.
 func (c Config) Client(userAgent string) (*rest.Config, error) {
 	given := c.REST
 	if given == nil {
@@ -68,7 +70,8 @@ func (c Config) SetLogger(log *slog.Logger) {
 	}
 }
 
-// Namespaces returns the namespaces to list objects in. The name "" stands for all of them.
+// Namespaces returns the namespaces to list objects in. If all namespaces are watched, the result is the one name "",
+// which stands for all of them in a list request.
 func (c Config) Namespaces() []string {
 	if len(c.WatchNamespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -76,7 +79,8 @@ func (c Config) Namespaces() []string {
 	return c.WatchNamespaces
 }
 
-// CacheNamespaces returns the DefaultNamespaces of a cache's options: none if all namespaces count.
+// CacheNamespaces returns the watched namespaces for the field DefaultNamespaces of a cache's options. The map is empty
+// if all namespaces are watched.
 func (c Config) CacheNamespaces() map[string]cache.Config {
 	all := map[string]cache.Config{}
 	for _, name := range c.WatchNamespaces {
@@ -85,7 +89,8 @@ func (c Config) CacheNamespaces() map[string]cache.Config {
 	return all
 }
 
-// Rules are the settings by which the operator and the proxy come to the same decisions.
+// Rules are the settings that the operator and the credential proxy must share, so that they decide alike about each
+// object.
 type Rules struct {
 	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may read the
 	// project's data and use its credentials' ids. Operator and proxy need the same value. A folder of manifests needs
@@ -97,7 +102,8 @@ type Rules struct {
 	Values string `env:"PROXY_VALUES" envDefault:"lectern/lectern-proxy-values"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate returns an error if UNDECLARED_PROJECTS is neither refuse nor allow, or if PROXY_VALUES is no
+// namespace/name.
 func (r Rules) Validate() error {
 	var faults []error
 	if r.UndeclaredProjects != "refuse" && r.UndeclaredProjects != "allow" {
@@ -109,10 +115,10 @@ func (r Rules) Validate() error {
 	return errors.Join(faults...)
 }
 
-// AllowUndeclared reports whether objects count whose project no Project declares.
+// AllowUndeclared reports whether an object may be in force although no Project declares its project.
 func (r Rules) AllowUndeclared() bool { return r.UndeclaredProjects == "allow" }
 
-// ValuesName returns the name of the Secret in Values.
+// ValuesName returns the namespace and the name of the Secret in PROXY_VALUES.
 func (r Rules) ValuesName() types.NamespacedName {
 	namespace, name, _ := strings.Cut(r.Values, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
@@ -127,7 +133,7 @@ type Lease struct {
 	Name string `env:"LEASE_NAME" envDefault:"lectern-operator"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate returns an error if LEASE_NAME is empty.
 func (l Lease) Validate() error {
 	if l.Name == "" {
 		return &config.Fault{Variable: "LEASE_NAME", Problem: "is not set, and is required"}
@@ -135,12 +141,13 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// Key returns the namespace and the name of the Lease.
+// Key returns the namespace and the name of the Lease. The namespace is [OwnNamespace] if Namespace is empty.
 func (l Lease) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(l.Namespace, OwnNamespace()), Name: l.Name}
 }
 
-// OwnNamespace returns the pod's namespace, or lectern outside a pod.
+// OwnNamespace returns the pod's namespace, which it reads from the mounted service account. Without a mounted service
+// account, it returns "lectern".
 func OwnNamespace() string {
 	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/k8s/cluster"
+	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -15,7 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config configures the operator.
+// Config holds the settings of the operator, which the program reads from environment variables. A field with env:"-"
+// has no variable: code and tests set it.
 type Config struct {
 	Cluster cluster.Config
 	Rules   cluster.Rules
@@ -25,8 +27,8 @@ type Config struct {
 
 	Lease cluster.Lease
 
-	// LeaseDuration is how long the others wait for a silent leader before one of them takes over. The leader gives up
-	// after two thirds of that. Tests set it; 0: 15 seconds, as in Kubernetes' own controllers.
+	// LeaseDuration is how long a standby operator waits for a silent leader before the standby takes over. The leader
+	// gives up after two thirds of LeaseDuration. Tests set it; 0: 15 seconds, as in Kubernetes' own controllers.
 	LeaseDuration time.Duration `env:"-"`
 
 	// The internal address of the region service, such as http://region:9090. The operator stores Projects there. Not
@@ -48,6 +50,11 @@ type Config struct {
 	// Whether the internal address serves Go's profiles under /debug/pprof/.
 	Pprof bool `env:"PPROF" envDefault:"false"`
 
+	// Whether the operator fetches the tokens of Credentials with valueFrom.oauth2. It then connects to the token endpoints
+	// that these name.
+	FetchCredentials bool `env:"FETCH_CREDENTIALS" envDefault:"false"`
+
+	Egress    egress.Config
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Telemetry telemetry.Config
@@ -62,7 +69,8 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports the values of c's own fields that are not allowed.
+// Validate returns an error that lists the operator's own settings that are not allowed, or nil. It does not check the
+// nested settings, such as Cluster.
 func (c Config) Validate() error {
 	var faults []error
 	for _, a := range []struct{ variable, given, like string }{

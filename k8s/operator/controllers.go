@@ -13,16 +13,20 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
+	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// workers is how many objects of a kind are reconciled at a time. More would only wait for the API server.
+// workers is how many objects of a kind a controller reconciles at a time. The controller of fetched Credentials has a
+// number of its own.
 const workers = 4
 
-// setUp adds every controller to mgr. It adds the resources to close after them to parts.
+// setUp adds the controllers to mgr, and adds to parts the connections that Run closes after the controllers. Without
+// REGION_INTERNAL_URL, no region service stores Projects. Without AUTH_ADMIN_DATABASE_URL, there is no controller of
+// APIKeys.
 func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry, parts *shutdown.Stack) error {
 	common := controller.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
@@ -38,7 +42,11 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err := ownership.Index(ctx, mgr); err != nil {
 		return err
 	}
-	if err := credential.Setup(mgr, credential.Options{Common: common, Secrets: secrets, Values: cfg.Rules.ValuesName(), AllowUndeclared: allowUndeclared}); err != nil {
+	credentials := credential.Options{Common: common, Secrets: secrets, Values: cfg.Rules.ValuesName(), AllowUndeclared: allowUndeclared}
+	if cfg.FetchCredentials {
+		credentials.Tokens = &tokenendpoint.Client{Guard: cfg.Egress.Guard()}
+	}
+	if err := credential.Setup(mgr, credentials); err != nil {
 		return err
 	}
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 )
 
-// quietShutdown lowers one log line to debug: controller-runtime logs the lost Lease as an error at each graceful shutdown.
+// quietShutdown is a log handler that lowers one message of controller-runtime from error to debug: the message about
+// an error after the stop has begun. A leader logs this message at a graceful shutdown, about its lost Lease.
 type quietShutdown struct{ slog.Handler }
 
-// Handle logs a line.
+// Handle logs r. It lowers the message about an error after the stop has begun to debug, and drops the message if debug
+// is not enabled.
 func (h quietShutdown) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level == slog.LevelError && r.Message == "error received after stop sequence was engaged" {
 		if !h.Enabled(ctx, slog.LevelDebug) {
@@ -19,12 +21,12 @@ func (h quietShutdown) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs returns a handler that adds attributes.
+// WithAttrs returns a quietShutdown that adds attrs to each line.
 func (h quietShutdown) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return quietShutdown{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup returns a handler that opens a group.
+// WithGroup returns a quietShutdown that puts all further attributes of a line into the group name.
 func (h quietShutdown) WithGroup(name string) slog.Handler {
 	return quietShutdown{h.Handler.WithGroup(name)}
 }

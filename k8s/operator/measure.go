@@ -15,10 +15,10 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// measure exports the objects of each kind:
+// measure registers these metrics, which it computes from the cached objects in memory:
 //
-//	lectern.operator.objects{kind, ready, reason}   their number
-//	lectern.operator.deletion.age{kind}             seconds since the deletion of the oldest one that is still there
+//	lectern.operator.objects{kind, ready, reason}   number of objects
+//	lectern.operator.deletion.age{kind}             seconds since the oldest deletion that has not ended; 0: none
 //
 // An object that was not reconciled yet has the reason "".
 func measure(provider metric.MeterProvider, memory client.Reader, now func() time.Time) error {
@@ -60,8 +60,8 @@ type state struct {
 	reason string
 }
 
-// count returns the number of objects by state. For each kind it also returns when the oldest object that is still there
-// was deleted, or zero. The objects are only read.
+// count returns the number of cached objects by state. For each kind, it also returns the earliest deletion time of an
+// object that still exists, or zero. It reads the cached objects without a copy, and does not change them.
 func count(ctx context.Context, memory client.Reader) (counts map[state]int64, deleted map[string]time.Time, err error) {
 	counts, deleted = map[state]int64{}, map[string]time.Time{}
 	add := func(kind string, list client.ObjectList, conditions func(o runtime.Object) []metav1.Condition) {

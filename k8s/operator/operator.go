@@ -1,7 +1,8 @@
 // Package operator configures and runs the operator. The operator reconciles the objects of lectern.dev: projects, API
 // keys, and the rules of the credential proxy.
 //
-// Several operators may run. One holds the Lease and acts, the others stand by.
+// Several operators may run. The operator that holds the Lease is the leader and reconciles objects. Every other
+// operator stands by until it gets the Lease.
 package operator
 
 import (
@@ -26,23 +27,23 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// stopTimeout bounds the shutdown after the controllers have stopped.
+// stopTimeout bounds how long Run closes connections and telemetry after the controllers have stopped.
 const stopTimeout = 10 * time.Second
 
-// kubeRate is how many requests a second the operator sends to the API server, with bursts of twice as many. It makes
-// ten new API keys a second. The API server protects itself by its own flow control.
+// kubeRate is how many requests a second the operator may send to the API server for each kind of object. Bursts have
+// twice as many. Ten new API keys a second need this rate. The API server protects itself by its own flow control.
 const kubeRate = 100
 
-// The operator requests its Lease in its own namespace, and records events there on who has it.
-// The API server cannot restrict create to a name.
+// The operator requests its Lease in its own namespace, and records an event there when the leader changes.
+// A role cannot restrict the verb create to one name.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,resourceNames=lectern-operator,verbs=get;update
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=create
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=events,verbs=create;patch
 
-// Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that it does not act
-// at the same time as its successor.
+// Run validates cfg, and runs the controllers until ctx ends. An operator that has lost its Lease stops with an error,
+// so that it does not act at the same time as its successor.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := errors.Join(cfg.Validate(), cfg.Cluster.Validate(), cfg.Rules.Validate(), cfg.Lease.Validate(), cfg.Auth.Validate()); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.Cluster.Validate(), cfg.Rules.Validate(), cfg.Egress.Validate(), cfg.Lease.Validate(), cfg.Auth.Validate()); err != nil {
 		return err
 	}
 	if cfg.Now == nil {
@@ -77,7 +78,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// Migrate migrates the key database if AUTH_MIGRATE_DATABASE_URL is set. The operator has no database of its own.
+// Migrate migrates the key database if AUTH_MIGRATE_DATABASE_URL is set, and otherwise does nothing. The operator has
+// no database of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
 	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
@@ -90,7 +92,8 @@ func Migrate(ctx context.Context, cfg Config) (err error) {
 	return authn.Migrate(ctx, cfg.Auth, tel.Logger)
 }
 
-// newManager returns the manager of the controllers. [server] serves metrics, health and profiles.
+// newManager returns the manager that runs the controllers and elects the leader. The manager serves no metrics and no
+// health checks, because [server] does.
 func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {

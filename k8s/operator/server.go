@@ -20,8 +20,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// server serves the paths that every part of Lectern has on its internal address: /healthz, /readyz, /metrics, and
-// optional profiles. It also runs in a standby operator.
+// server serves the operator's internal address: /healthz, /readyz, /metrics, and profiles if PPROF is true. It also
+// runs in a standby operator.
 type server struct {
 	address string
 	http    *http.Server
@@ -49,14 +49,16 @@ func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
 	return s
 }
 
-// NeedLeaderElection returns false: the server runs in every operator.
+// NeedLeaderElection returns false, so that the server also runs in an operator that is not the leader.
 func (*server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends.
+// Start serves until ctx ends, and then lets requests finish for up to five seconds. It calls Config.Ready when the
+// address is open. It returns an error if it cannot listen on LISTEN_INTERNAL, or if a request takes longer than the
+// five seconds.
 func (s *server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err != nil {
-		return fmt.Errorf("can not listen on %s (LISTEN_INTERNAL): %w", s.address, err)
+		return fmt.Errorf("cannot listen on %s (LISTEN_INTERNAL): %w", s.address, err)
 	}
 	if s.ready != nil {
 		s.ready(listener.Addr())
@@ -74,8 +76,9 @@ func (s *server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// readyz reports whether the cache is filled. A standby operator is ready then too. The field acting reports whether this
-// operator is the leader.
+// readyz answers 200 if the cache holds all objects, and otherwise 503. A standby operator with a full cache is ready
+// too. The field acting of the answer reports whether this operator reconciles objects, as the leader or without an
+// election.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	elected := false
 	select {
@@ -96,10 +99,11 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // a failure means that the client disconnected
 }
 
-// controllerMetrics gathers the metrics of controller-runtime, without those of the process, which telemetry exports.
+// controllerMetrics gathers the metrics of controller-runtime, without the metrics of the process, which package
+// telemetry already exports.
 type controllerMetrics struct{ all prometheus.Gatherer }
 
-// Gather returns the metrics without the go_ and process_ families.
+// Gather returns the metrics of controller-runtime, except the families whose names begin with go_ or process_.
 func (m controllerMetrics) Gather() ([]*dto.MetricFamily, error) {
 	families, err := m.all.Gather()
 	kept := families[:0]

@@ -14,7 +14,7 @@ import (
 // maxDays is the longest retention, in days. The schema of Projects has the same bound.
 const maxDays = 36_500
 
-// Config holds the settings of the job.
+// Config holds the settings of the retention job, which the program reads from environment variables.
 type Config struct {
 	Cluster cluster.Config
 
@@ -40,7 +40,8 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports the values of c's own fields that are not allowed.
+// Validate returns an error that lists the job's own settings that are not allowed, or nil. Run validates Cluster
+// separately.
 func (c Config) Validate() error {
 	var faults []error
 	if u, err := url.Parse(c.EntriesURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

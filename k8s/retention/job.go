@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/manifests"
 )
 
-// job is one run.
+// job is one run of the retention job: its client of the entries service, its start time and its default retention.
 type job struct {
 	entries *client.Administrator
 	log     *slog.Logger
@@ -24,7 +24,9 @@ type job struct {
 	days    int // of projects whose Project sets none; 0: for ever
 }
 
-// run processes the projects one after the other. The error has the number of failed projects.
+// run removes the old entries of each due project, one project after the other. It continues after a failed project,
+// and its error then has the number of failed projects. When ctx ends, the remaining projects count as failed. It stops
+// at once if the entries service refuses the key.
 func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	due := j.due(ctx, projects)
 	failed := 0
@@ -53,9 +55,9 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	return nil
 }
 
-// due returns the Projects that declare their project and whose entries have an end, in the order of the projects' ids.
-// The log names those that do not declare their project. Because a removal is final, a project that the operator has not
-// accepted yet waits for the next run.
+// due returns the Projects whose project has a retention, in the order of the projects' ids. It skips and logs each
+// Project that does not declare its project. It also skips a Project that the operator has not accepted yet, because a
+// removal is final.
 func (j *job) due(ctx context.Context, projects []v1alpha1.Project) []*v1alpha1.Project {
 	byID := map[string][]v1alpha1.Project{}
 	for _, p := range projects {
@@ -84,10 +86,13 @@ func (j *job) skip(ctx context.Context, p *v1alpha1.Project, reason string) {
 		slog.String("project_id", p.Spec.ProjectID), slog.String("reason", reason))
 }
 
-// daysOf returns how many days entries of a project are kept; 0 is for ever.
+// daysOf returns how many days entries of p's project are kept: the Project's retentionDays, or else the job's default.
+// 0 means for ever.
 func (j *job) daysOf(p *v1alpha1.Project) int { return cmp.Or(int(p.Spec.RetentionDays), j.days) }
 
-// purge removes the old entries of one project, and logs how many.
+// purge removes the entries that are older than the retention of p's project, and logs their number. It repeats the
+// request until no such entry is left. If a request fails, the result all still counts the entries that were removed
+// before.
 func (j *job) purge(ctx context.Context, p *v1alpha1.Project) (all client.Removed, err error) {
 	days := j.daysOf(p)
 	before := j.now.Add(-time.Duration(days) * 24 * time.Hour).UTC().Truncate(time.Second)

@@ -1,5 +1,5 @@
-// Package retention is the retention job. For each declared project, it makes the entries service remove the entries
-// that are older than the Project allows. It runs once and holds no state.
+// Package retention is the retention job. For each declared project with a retention, the job makes the entries service
+// remove the older entries. The job runs once and stores nothing.
 package retention
 
 import (
@@ -18,20 +18,22 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// The job lists Projects. It needs nothing else of the cluster.
+// The job lists Projects, and needs no other right in the cluster.
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=list
 
 const (
-	// requestTimeout bounds one request to the entries service, which removes up to 10,000 entries and may have to read all
-	// events of the project.
+	// requestTimeout bounds one request to the entries service. The service removes up to 10,000 entries for a request,
+	// and may have to read all events of the project.
 	requestTimeout = 10 * time.Minute
 
-	// attempts is how often one request is sent at most. It bounds how long one project can hold up the others.
+	// attempts is how often the job sends one request at most. So attempts also bounds how long a failing project
+	// delays the other projects.
 	attempts = 5
 )
 
-// Run removes old entries, project by project. If a project fails, Run continues with the others and returns an error at
-// the end.
+// Run removes the old entries of all declared projects in the watched namespaces, for at most RETENTION_TIMEOUT. If a
+// project fails, Run continues with the next project and returns an error at the end. It returns at once if the entries
+// service refuses the key.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := errors.Join(cfg.Validate(), cfg.Cluster.Validate()); err != nil {
 		return err
@@ -62,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return (&job{entries: entries, log: tel.Logger, now: cfg.Now(), days: cfg.Days}).run(ctx, projects)
 }
 
-// list returns all Projects of the watched namespaces.
+// list returns all Projects of the watched namespaces, which it reads from the API server.
 func list(ctx context.Context, cfg Config) ([]v1alpha1.Project, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

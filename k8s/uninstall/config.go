@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config holds the settings of the job.
+// Config holds the settings of the uninstall job, which the program reads from environment variables.
 type Config struct {
 	Cluster   cluster.Config
 	Lease     cluster.Lease

@@ -1,8 +1,9 @@
-// Package uninstall cleans up after an operator that has been uninstalled. It removes the operator's finalizers from APIKeys, so
-// that they and their definition can be deleted, and deletes the operator's Lease. It needs no database.
+// Package uninstall cleans up after an operator that has been uninstalled. It removes the operator's finalizers from
+// APIKeys, so that the APIKeys and their definition can be deleted. It also deletes the operator's Lease. The job needs
+// no database.
 //
-// It revokes no key. Objects that remain stay valid: an operator that is installed again adds its finalizers again, and
-// revokes the keys of objects that were deleted meanwhile.
+// The job revokes no key. An operator that is installed again, in the same namespace and with the same name of its
+// Lease, adds its finalizers again. It also revokes the keys of APIKeys that were deleted in the meantime.
 package uninstall
 
 import (
@@ -34,9 +35,13 @@ import (
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 10 * time.Second
 
-// Run removes the operator's finalizer from all APIKeys, and deletes the Lease. If one object fails, Run continues with the
-// others and returns the error at the end. A namespace or a kind that does not exist is no error.
+// Run removes the operator's finalizer from all APIKeys of the watched namespaces, and deletes the Lease. If one object
+// fails, Run continues with the next object and returns the error at the end. A namespace or a kind that does not exist
+// is no error.
 func Run(ctx context.Context, cfg Config) (err error) {
+	if err := errors.Join(cfg.Cluster.Validate(), cfg.Lease.Validate()); err != nil {
+		return err
+	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator uninstall", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
 	if err != nil {
 		return err
@@ -85,7 +90,8 @@ func newClient(cfg Config) (client.Client, error) {
 	return c, nil
 }
 
-// removeFinalizer removes the operator's finalizer from an APIKey. It retries if another writer changed the object.
+// removeFinalizer removes the operator's finalizer from an APIKey. It retries a few times if another writer has changed
+// the APIKey. An APIKey that no longer exists is no error.
 func removeFinalizer(ctx context.Context, kube client.Client, log *slog.Logger, key *v1alpha1.APIKey) error {
 	var removed bool
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

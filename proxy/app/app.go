@@ -22,7 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Source keeps a policy.Store up to date.
+// Source keeps a policy.Store up to date, from a folder of manifests or from a cluster.
 type Source interface {
 	// Run follows changes until ctx ends.
 	Run(ctx context.Context)
@@ -30,7 +30,7 @@ type Source interface {
 	Healthy() error
 }
 
-// Gradual is a Source that loads its first policy in Run.
+// Gradual is a Source that loads its first policy in Run, so the proxy starts before a policy is in force.
 type Gradual interface {
 	Source
 	// Loaded returns nil once a policy is in force. Until then it returns what the Source waits for, and the proxy is
@@ -38,7 +38,7 @@ type Gradual interface {
 	Loaded() error
 }
 
-// SourceOptions configures a Source.
+// SourceOptions holds the parts of the proxy that a new Source uses.
 type SourceOptions struct {
 	// Store is the store that the Source updates.
 	Store *policy.Store
@@ -48,15 +48,16 @@ type SourceOptions struct {
 	Meter metric.MeterProvider
 }
 
-// service is the name in logs, spans and metrics.
+// service is the name of the proxy in logs, spans and metrics.
 const service = "proxy"
 
-// stopTimeout bounds the shutdown after the last request.
+// stopTimeout bounds how long Run stops the source, connections and telemetry after the last request.
 const stopTimeout = 10 * time.Second
 
-// Run serves until ctx ends, and then shuts down gracefully.
+// Run serves until ctx ends, and then lets the requests in flight finish for up to DRAIN_TIMEOUT. It returns an error
+// if a setting is not allowed, or if a manifest of the folder has a fault at the start.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := errors.Join(cfg.Validate(), cfg.checkSource()); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.Egress.Validate(), cfg.checkSource()); err != nil {
 		return err
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	store := &policy.Store{}
 	pool := dial.NewPool(dial.Options{
-		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges, cfg.NAT64Prefixes), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
+		Guard: cfg.Egress.Guard(), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
 	})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{
@@ -112,7 +113,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return server.Run(ctx)
 }
 
-// routes returns the public routes: the proxy as a path of the API's host, and on a host of its own.
+// routes returns the public routes of the proxy, which h serves for all methods. Each route exists twice: under /proxy
+// on the API's host, and without /proxy on a host of the proxy's own.
 func routes(h http.Handler) *httpapi.Router {
 	rt := httpapi.NewRouter()
 	for _, path := range []string{"/", "/to/{target...}", "/for/{projectId}/{environment}/to/{target...}"} {
@@ -123,7 +125,8 @@ func routes(h http.Handler) *httpapi.Router {
 	return rt
 }
 
-// openKeys opens the store of API keys. It returns nil if none is configured.
+// openKeys opens the store of API keys, and sets o.Keys and, with Redis, o.Rates. It returns nil if no key database is
+// configured.
 func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*authn.Authenticator, error) {
 	if cfg.Auth.DatabaseURL.IsZero() {
 		return nil, nil
@@ -141,7 +144,8 @@ func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forw
 	return keys, nil
 }
 
-// open opens the source of the policy.
+// open returns the source of the policy: c.Source if it is set, and otherwise the folder c.Manifests. The manifests of
+// a folder are loaded at once.
 func (c Config) open(o SourceOptions) (Source, error) {
 	if c.Source != nil {
 		return c.Source(o)
@@ -163,7 +167,7 @@ func checks(source Source, keys *authn.Authenticator) []httpserver.Check {
 	return list
 }
 
-// measure adds the metric that reports whether the policy in force is current.
+// measure registers the metric lectern.proxy.policy.current: 1 if the policy in force is current, and otherwise 0.
 func measure(provider metric.MeterProvider, source Source) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/proxy")
 	_, err := meter.Int64ObservableGauge("lectern.proxy.policy.current",
@@ -179,7 +183,8 @@ func measure(provider metric.MeterProvider, source Source) error {
 	return err
 }
 
-// Migrate migrates the database of API keys if AUTH_MIGRATE_DATABASE_URL is set. The proxy has no database of its own.
+// Migrate migrates the database of API keys if AUTH_MIGRATE_DATABASE_URL is set, and otherwise does nothing. The proxy
+// has no database of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
 	if cfg.Auth.MigrateURL.IsZero() {
 		return nil

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"time"
 
-	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
@@ -16,22 +15,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config is the configuration of the proxy.
+// Config holds the settings of the proxy, which the program reads from environment variables. A field with env:"-" has
+// no variable: code and tests set it.
 type Config struct {
 	// The folder of manifests: Credential and ProxyEndpoint of lectern.dev/v1alpha1, and Secrets. Not set: the objects
 	// of the Kubernetes cluster, in the build for Kubernetes. Required in other builds.
 	Manifests string `env:"PROXY_MANIFESTS"`
 
-	// Address ranges, as CIDRs, that the proxy may connect to in addition to public addresses. Not set: none.
-	AllowedRanges []netip.Prefix `env:"PROXY_ALLOWED_RANGES"`
-
-	// Address ranges, as CIDRs, that the proxy must not connect to, even if they are public or allowed. Name networks of
-	// pods or nodes with public addresses. Not set: none.
-	DeniedRanges []netip.Prefix `env:"PROXY_DENIED_RANGES"`
-
-	// The prefixes of the network's own NAT64, as CIDRs of /32, /40, /48, /56, /64 or /96. An address in them counts as the IPv4
-	// address that it embeds. The proxy knows 64:ff9b::/96 and 64:ff9b:1::/48. Not set: no others.
-	NAT64Prefixes []netip.Prefix `env:"PROXY_NAT64_PREFIXES"`
+	Egress egress.Config
 
 	// The largest body with placeholders, in bytes, before and after their replacement.
 	MaxTemplatedBody int64 `env:"MAX_TEMPLATED_BODY" envDefault:"10485760"`
@@ -70,10 +61,12 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// maxAnswerHeaderBytes bounds the headers of an answer. It is far above what browsers and servers accept.
+// maxAnswerHeaderBytes bounds the headers of a target's answer, in bytes. The bound is far above the limits of browsers
+// and servers.
 const maxAnswerHeaderBytes = 256 << 10
 
-// Validate reports the values that are not allowed.
+// Validate returns an error that lists the proxy's own settings that are not allowed, or nil. It does not check the
+// nested settings, such as HTTP.
 func (c Config) Validate() error {
 	var faults []error
 	if c.MaxTemplatedBody < 1 || c.MaxTemplatedBody > 1<<30 {
@@ -86,15 +79,10 @@ func (c Config) Validate() error {
 	if c.ClientConcurrent < 0 {
 		faults = append(faults, config.Invalid("PROXY_CLIENT_CONCURRENT", c.ClientConcurrent, "0 or more"))
 	}
-	for _, p := range c.NAT64Prefixes {
-		if !dial.ValidNAT64(p) {
-			faults = append(faults, config.Invalid("PROXY_NAT64_PREFIXES", p, "IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96"))
-		}
-	}
 	return errors.Join(faults...)
 }
 
-// checkSource reports a Config that has no source of the policy.
+// checkSource returns an error if the policy has no source: neither a folder in PROXY_MANIFESTS nor a Source in code.
 func (c Config) checkSource() error {
 	if c.Manifests == "" && c.Source == nil {
 		return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: "is not set, and is required"}

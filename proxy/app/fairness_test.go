@@ -234,7 +234,7 @@ func TestSlowUploadTakesASlot(t *testing.T) {
 
 // TestClientConcurrentIsNotForKeys lets a caller with a key have more requests in flight than one without.
 func TestClientConcurrentIsNotForKeys(t *testing.T) {
-	keys := authtest.New(t, config.Secret{})
+	keys := authtest.New(t, config.ServerURL{})
 	key := keys.Key(project, auth.ProxyUse)
 	h := runHolding(t, setup{
 		environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}, configure: func(c *app.Config) { c.Auth = keys.Config },

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAccessByKey(t *testing.T) {
-	keys := authtest.New(t, config.Secret{})
+	keys := authtest.New(t, config.ServerURL{})
 	good := keys.Key(project, auth.ProxyUse)
 	reads := keys.Key(project)
 	others := keys.Key("pr_other", auth.ProxyUse)

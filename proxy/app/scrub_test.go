@@ -11,11 +11,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
@@ -325,8 +328,21 @@ func TestPolicyChangesTakeEffect(t *testing.T) {
 	if got := read(t, resp); resp.StatusCode != 200 {
 		t.Errorf("not ready any more: %s", got.body)
 	}
-	eventually.True(t, "the check", func() bool {
-		resp, err := w.client.Get(w.internal + "/readyz")
-		return err == nil && strings.Contains(read(t, resp).body, `"policy":"failing"`)
-	})
+	policy := func(state string) {
+		t.Helper()
+		eventually.True(t, "the policy is "+state, func() bool {
+			resp, err := w.client.Get(w.internal + "/readyz")
+			return err == nil && strings.Contains(read(t, resp).body, fmt.Sprintf(`"policy":%q`, state))
+		})
+	}
+	policy("failing")
+	// A file that is too large, and is removed again.
+	w.write("policy.yaml", endpoint(w, "web", m{"origins": []m{{"domain": "example.net"}}}))
+	policy("ok")
+	w.write("large.yaml", strings.Repeat("#", manifest.MaxFile+1))
+	policy("failing")
+	if err := os.Remove(filepath.Join(w.folder, "large.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	policy("ok")
 }

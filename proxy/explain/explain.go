@@ -1,5 +1,6 @@
 // Package explain reports which rule of a policy allows or refuses a given request. It runs the proxy's own code up to
-// the point of sending. So it gives the same decision as the proxy, and calls no target.
+// the point of sending, and calls no target. It does not check limits of rate and concurrency, or the addresses of
+// targets.
 package explain
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Question describes a request.
+// Question describes a request to the proxy. [Ask] returns the decision about the request.
 type Question struct {
 	// Project and Environment are the values of X-Project-ID and X-Environment.
 	Project, Environment string
@@ -32,10 +33,10 @@ type Question struct {
 	Body []byte
 }
 
-// Report is the answer.
+// Report is the decision about the request in a [Question], with its reasons.
 type Report struct {
-	// Allowed reports that the proxy would send the request. The check for public addresses comes later, after the
-	// name is resolved.
+	// Allowed reports that the proxy would send the request, or grant the preflight. The check for public addresses
+	// comes later, after the name is resolved.
 	Allowed bool
 	// Code and Message are the error that the caller would get otherwise.
 	Code, Message string
@@ -51,11 +52,13 @@ type Report struct {
 	Credentials []string
 	// Advice says how to narrow what is allowed.
 	Advice []string
-	// Verdicts are the verdicts of all endpoints of the project and environment, one line each, the best first.
+	// Verdicts are the verdicts of all endpoints of the project and environment, one line each, the best first. A
+	// preflight or an invalid request has none.
 	Verdicts []string
 }
 
-// Ask answers a question by a policy. It calls no target. It fails if the question does not describe an HTTP request.
+// Ask returns the decision of the policy s about the request q. It calls no target. It returns an error if the method
+// of q is not valid.
 func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	if q.Method == "" {
 		q.Method = http.MethodGet
@@ -95,7 +98,7 @@ func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	return report, nil
 }
 
-// String returns the report as lines of text.
+// String returns the report as lines of text for people: the decision, the matched target, reasons and verdicts.
 func (r Report) String() string {
 	var b strings.Builder
 	switch {

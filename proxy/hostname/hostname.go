@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// The errors of Normal. Each text continues a sentence about the URL of the host. It contains nothing of the URL, so
-// callers may see it.
+// The errors of [Normal]. Each text continues a sentence whose subject is the URL. The text contains no part of the
+// URL, so callers of the proxy may see the text.
 var (
 	ErrInvalid = errors.New("has a host that is no name and no address")
 	ErrMissing = errors.New("has no host")
@@ -21,11 +21,12 @@ var (
 	ErrIPv4    = errors.New("has an IP address in an unusual form")
 )
 
-// Normal returns the canonical spelling of a host, or one of the errors above:
+// Normal returns the canonical spelling of a host, or the error [ErrInvalid], [ErrMissing], [ErrZone] or [ErrIPv4].
+// The canonical spelling is:
 //
 //   - an IPv4 address in four decimal numbers
 //   - an IPv6 address, which must be in brackets: without brackets, in the form of RFC 5952
-//   - a name in lower-case ASCII, mapped and checked by UTS #46, without a trailing dot
+//   - a name in lower-case ASCII, without a trailing dot; UTS #46 maps and checks a name with other characters or xn--
 func Normal(host string) (string, error) {
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		inside, closed := strings.CutSuffix(inside, "]")

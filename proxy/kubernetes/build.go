@@ -18,13 +18,14 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// seen holds the objects of the API server at one moment.
+// seen holds the objects that were read from the cache, and a fault for each object that cannot be decoded.
 type seen struct {
 	manifest.Objects
 	unreadable []*manifest.Fault
 }
 
-// collect reads all objects from the cache.
+// collect reads all objects of the policy from the cache. It returns an error if the Secret with the Credentials'
+// values is missing, or if the operator has not filled the Secret yet.
 func (s *Source) collect(ctx context.Context) (seen, error) {
 	all := seen{Objects: manifest.Objects{RequireProject: s.requireProject}}
 	var values corev1.Secret
@@ -58,7 +59,7 @@ func (s *Source) collect(ctx context.Context) (seen, error) {
 	return all, err
 }
 
-// secrets holds the values of Secrets that Credentials name.
+// secrets holds the values that Credentials name: by namespace and name of the Secret, and then by key.
 type secrets map[types.NamespacedName]map[string][]byte
 
 func (s secrets) add(c manifest.Credential, value []byte) {
@@ -70,8 +71,8 @@ func (s secrets) add(c manifest.Credential, value []byte) {
 	s[name][ref.Key] = value
 }
 
-// collected returns the objects of a kind by standing and age, without those in conflict. It adds a fault to all for
-// each object that cannot be read. Of such objects, it returns only Projects.
+// collected returns the objects of a kind by standing and age. It leaves out Projects in conflict, and objects of other
+// kinds that are being deleted or cannot be decoded. For each object that cannot be decoded, it adds a fault to all.
 func collected[S any](ctx context.Context, s *Source, all *seen, kind string, read func(*unstructured.Unstructured) (S, error)) ([]S, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -90,7 +91,7 @@ func collected[S any](ctx context.Context, s *Source, all *seen, kind string, re
 	specs := make([]S, 0, len(list.Items))
 	for i := range list.Items {
 		o := &list.Items[i]
-		// A Project that is being deleted still says whose the project is.
+		// A Project that is being deleted still decides which namespaces may use the project.
 		if standing[o.GetUID()] == manifests.Conflicting || o.GetDeletionTimestamp() != nil && kind != "Project" {
 			continue
 		}
@@ -109,7 +110,8 @@ func collected[S any](ctx context.Context, s *Source, all *seen, kind string, re
 	return specs, nil
 }
 
-// apply builds a policy from the objects, applies it, and reports the faults of objects.
+// apply builds a policy from the objects and puts it in force. It reports the faults of objects in the log and in
+// metrics.
 func (s *Source) apply(ctx context.Context, all seen) {
 	began := time.Now()
 	snapshot, faults, warnings := manifest.BuildEach(all.Objects)

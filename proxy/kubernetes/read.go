@@ -25,8 +25,7 @@ func readEndpoint(u *unstructured.Unstructured) (manifest.ProxyEndpoint, error) 
 	return manifests.Endpoint(&e), nil
 }
 
-// standingOf reads from a Project's status whether it may declare its project. The result is Undecided if the status
-// cannot be read.
+// standingOf returns the standing of a Project by its status. The result is Undecided if the status cannot be decoded.
 func standingOf(u *unstructured.Unstructured) manifests.Standing {
 	var p v1alpha1.Project
 	status := map[string]any{"status": u.Object["status"]}
@@ -36,8 +35,8 @@ func standingOf(u *unstructured.Unstructured) manifests.Standing {
 	return manifests.StandingOf(p.Status.Conditions, u.GetGeneration())
 }
 
-// readProject reads a Project. If it cannot be read, the result still has its project and grants nothing to other
-// namespaces: without it, another Project could declare the project.
+// readProject decodes a Project. If the Project cannot be decoded, the result still has its projectId, and allows no
+// other namespace. Without this result, another Project could declare the project.
 func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	var p v1alpha1.Project
 	err := decode(u, &p)
@@ -49,7 +48,7 @@ func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	return manifests.Project(&p), err
 }
 
-// decode decodes an object's name, namespace and spec.
+// decode copies the name, the namespace and the spec of u to the object into. It leaves the status out.
 func decode(u *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{
 		"metadata": map[string]any{"namespace": u.GetNamespace(), "name": u.GetName()},

@@ -14,14 +14,15 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// tally counts objects.
+// tally holds the numbers of objects in force and of faulty objects, for the metric lectern.proxy.policy.objects.
 type tally struct {
 	endpoints, credentials int            // in force
 	faulty                 map[string]int // by kind
 }
 
-// report logs each decision once, and exports metrics of the current state. Only the metrics may be read by other
-// goroutines.
+// report logs the applied policies, and each fault and warning of an object once until the fault or warning changes.
+// report also exports the metrics that [newReport] lists. Only one goroutine may call the methods of a report. Metrics
+// may be collected at the same time.
 type report struct {
 	log      *slog.Logger
 	logged   map[manifest.ObjectKey]string // the faults that were logged
@@ -32,10 +33,10 @@ type report struct {
 	building metric.Float64Histogram
 }
 
-// newReport makes the instruments:
+// newReport returns a report that has these instruments:
 //
 //	lectern.proxy.policy.objects{kind, state}   objects, in_force or faulty
-//	lectern.proxy.policy.behind                 seconds since changes could last be read
+//	lectern.proxy.policy.behind                 seconds without reading changes; 0: they can be read, or there is no policy yet
 //	lectern.proxy.policy.changes                applied policies
 //	lectern.proxy.policy.build.duration         seconds to build a policy
 func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*report, error) {
@@ -80,7 +81,8 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 	return r, err
 }
 
-// trouble logs that changes cannot be read, or can be read again. loaded reports whether a policy is in force.
+// trouble logs, once, that changes in the cluster cannot be read because of err, or can be read again if err is nil.
+// The argument loaded reports whether a policy is in force. Until then, trouble logs each new reason.
 func (r *report) trouble(ctx context.Context, err error, loaded bool) {
 	began := r.since.Load()
 	switch {
@@ -98,7 +100,7 @@ func (r *report) trouble(ctx context.Context, err error, loaded bool) {
 	}
 }
 
-// objects logs new and ended faults of objects, and counts the objects with faults.
+// objects logs new faults, ended faults and new warnings of objects, and counts the faulty objects of each kind in t.
 func (r *report) objects(ctx context.Context, t *tally, faults, warnings []*manifest.Fault) {
 	wrong := reasons(faults)
 	for key := range wrong {
@@ -116,7 +118,7 @@ func (r *report) objects(ctx context.Context, t *tally, faults, warnings []*mani
 	r.warned = warned
 }
 
-// logNew logs the reasons that were not logged before, in the order of the objects' names.
+// logNew logs each reason in now that differs from the reason in before, in the order of the objects' names.
 func (r *report) logNew(ctx context.Context, level slog.Level, message string, before, now map[manifest.ObjectKey]string) {
 	var keys []manifest.ObjectKey
 	for key, why := range now {
@@ -132,7 +134,7 @@ func (r *report) logNew(ctx context.Context, level slog.Level, message string, b
 	}
 }
 
-// replaced logs that a policy was applied.
+// replaced logs and counts that a policy was applied. took is how long the build of the policy took.
 func (r *report) replaced(ctx context.Context, t *tally, took time.Duration) {
 	r.changes.Add(ctx, 1)
 	r.building.Record(ctx, took.Seconds())
@@ -144,7 +146,7 @@ func (r *report) replaced(ctx context.Context, t *tally, took time.Duration) {
 		slog.Int("faulty", faulty), slog.Duration("took", took))
 }
 
-// reasons joins the faults of each object.
+// reasons returns the reasons of each object's faults as one text.
 func reasons(faults []*manifest.Fault) map[manifest.ObjectKey]string {
 	all := map[manifest.ObjectKey]string{}
 	for _, f := range faults {

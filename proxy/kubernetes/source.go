@@ -32,8 +32,8 @@ import (
 const (
 	// gather is the delay after a change, so that changes that are applied together make one policy.
 	gather = 10 * time.Millisecond
-	// After a build, the next one waits for idleFor times its duration, but at most idleAtMost. So a cluster with
-	// many changes takes a fifth of one processor.
+	// After a build, the next build waits for idleFor times the duration of the build, but at most idleAtMost. So quick
+	// builds for a cluster with many changes take about a fifth of one processor.
 	idleFor    = 4
 	idleAtMost = 300 * time.Millisecond
 
@@ -41,14 +41,15 @@ const (
 	probeEvery  = 5 * time.Second
 	probeWithin = 3 * time.Second
 
-	// rememberRefusal is how long the refusal of a watch counts. The library tries again at least once a minute.
+	// rememberRefusal is how long the policy counts as out of date after the API server has refused a watch. The client
+	// library tries again at least once a minute.
 	rememberRefusal = 2 * time.Minute
 )
 
-// kinds are the kinds that make a policy.
+// kinds are the kinds of the objects that the proxy watches and from which it makes a policy.
 var kinds = [...]string{"Project", "Credential", "ProxyEndpoint"}
 
-// Source keeps a policy.Store up to date with a cluster. It is an app.Gradual.
+// Source keeps a policy.Store up to date with a cluster. It implements app.Gradual.
 type Source struct {
 	store  *policy.Store
 	cache  cache.Cache
@@ -59,7 +60,7 @@ type Source struct {
 	requireProject bool // objects of a project that no Project declares are refused
 
 	changes chan struct{} // objects have changed
-	news    chan struct{} // what trouble returns has changed
+	news    chan struct{} // the result of trouble has changed
 
 	mu          sync.Mutex
 	unreachable error // of the last probe
@@ -80,14 +81,14 @@ type Source struct {
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects;proxyendpoints,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=list;watch
 
-// New returns a Source that reads the namespaces of settings from the API server in config. It sends no request before
-// Run.
+// New returns a Source for the namespaces in settings and the API server in config. The Source sends its first request
+// in [Source.Run].
 func New(config *rest.Config, settings cluster.Config, rules cluster.Rules, o app.SourceOptions) (*Source, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	s := &Source{
 		store: o.Store, values: rules.ValuesName(), changes: make(chan struct{}, 1), news: make(chan struct{}, 1),
-		probed:         settings.Namespaces()[0], // there may be rights in the namespaces alone
+		probed:         settings.Namespaces()[0], // the proxy may have rights only in the watched namespaces
 		requireProject: !rules.AllowUndeclared(),
 	}
 	s.tally.Store(&tally{})
@@ -129,7 +130,7 @@ func New(config *rest.Config, settings cluster.Config, rules cluster.Rules, o ap
 	return s, nil
 }
 
-// signal puts a value into c, unless one is waiting there already.
+// signal puts a value into c without waiting. It does nothing if c already holds a value.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -137,7 +138,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Run follows changes until ctx ends. The last policy stays in force.
+// Run follows changes in the cluster until ctx ends. After Run has returned, the last policy stays in force.
 func (s *Source) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -174,8 +175,8 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// watch makes the cache follow all objects of a policy, and signals changes that count. The returned functions report
-// whether all objects of a kind have been read.
+// watch makes the cache follow all objects of a policy, and signals changes that may change the policy. Each returned
+// function reports whether all objects of one kind have been read.
 func (s *Source) watch(ctx context.Context) (filled []toolscache.InformerSynced, err error) {
 	follow := func(o client.Object, counts func(before, now any) bool) error {
 		informer, err := s.cache.GetInformer(ctx, o, cache.BlockUntilSynced(false))
@@ -213,8 +214,8 @@ func newObject(kind string) *unstructured.Unstructured {
 	return o
 }
 
-// objectCounts reports whether a change of an object may change the policy: a new generation, or whether a Project is
-// accepted.
+// objectCounts reports whether a change of an object may change the policy. Such a change is a new UID, a new
+// generation, or a new standing of a Project.
 func objectCounts(before, now any) bool {
 	a, b := before.(*unstructured.Unstructured), now.(*unstructured.Unstructured)
 	return a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() || a.GetKind() == "Project" && standingOf(a) != standingOf(b)
@@ -225,7 +226,8 @@ func secretCounts(before, now any) bool {
 	return a.Labels[v1alpha1.LabelManaged] != b.Labels[v1alpha1.LabelManaged] || !reflect.DeepEqual(a.Data, b.Data)
 }
 
-// renew makes a policy from the objects in the cache and applies it.
+// renew makes a policy from the objects in the cache and applies it. If the Secret with the values cannot be used, the
+// last policy stays, and trouble returns the reason.
 func (s *Source) renew(ctx context.Context) {
 	seen, err := s.collect(ctx)
 	s.set(&s.noValues, err)
@@ -254,7 +256,8 @@ func (s *Source) probe(ctx context.Context) {
 	}
 }
 
-// set records why the policy may be out of date, or that nothing is known to be wrong.
+// set stores err in a field of s that trouble reads; nil means that nothing is wrong. It signals news if the error has
+// changed.
 func (s *Source) set(what *error, err error) {
 	s.mu.Lock()
 	news := (*what == nil) != (err == nil) || err != nil && err.Error() != (*what).Error()
@@ -265,7 +268,7 @@ func (s *Source) set(what *error, err error) {
 	}
 }
 
-// trouble returns the reason why the policy in force may be out of date, or nil if none is known.
+// trouble returns the reason why the policy in force may be out of date, or nil if no such reason is known.
 func (s *Source) trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,10 +281,11 @@ func (s *Source) trouble() error {
 	return s.noValues
 }
 
+// errLoading is the error of [Source.Loaded] before the first policy is in force, if nothing is known to be wrong.
 var errLoading = errors.New("the first policy is being loaded")
 
-// Healthy returns nil if a policy is in force and up to date, and otherwise the reason. Faulty objects do not make it
-// unhealthy.
+// Healthy returns nil if a policy is in force and up to date, and otherwise the reason why it is not. Faulty objects do
+// not count as a reason.
 func (s *Source) Healthy() error {
 	if err := s.trouble(); err != nil {
 		return err

@@ -16,8 +16,9 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// Build returns a snapshot of all objects, or none. The error joins a [*Fault] for each mistake. Warnings are faults
-// that do not prevent the snapshot. The snapshot shares the values of the Secrets.
+// Build returns a snapshot of all objects. If any object has a fault, it returns no snapshot, and an error that joins a
+// [*Fault] for each mistake. Warnings are faults that do not prevent the snapshot. The snapshot shares the bytes of the
+// Secrets' values with o.
 func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	s, faults, warnings := BuildEach(o)
 	var errs []error
@@ -32,18 +33,18 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	return s, warnings, nil
 }
 
-// BuildEach returns a snapshot of the valid objects. A fault of one object excludes that object and no other. It returns
-// the faults in the order of the objects (Projects, Secrets, Credentials, endpoints), and warnings, which exclude
-// nothing.
+// BuildEach returns a snapshot of the valid endpoints and Credentials. It returns the faults in the order of the
+// objects (Projects, Secrets, Credentials, endpoints), and warnings, which exclude nothing.
 //
-//   - Of several objects that claim the same name or id, the first wins. So pass older objects first.
+//   - Of several objects that claim the same name or id, the first object wins. So the caller passes older objects
+//     first.
 //   - An endpoint stays in force without the credentials that are missing, faulty or not granted to it.
-//   - If a Project declares an object's project, the object must be in the Project's namespace or in one that the
-//     Project allows. With [Objects.RequireProject] a Project must declare it.
-//   - A credential's id means the Credential in the endpoint's own namespace. Without one, it means the first
-//     Credential of another namespace that grants its use.
+//   - If a Project declares an object's project, the object must be in the Project's namespace or in a namespace that
+//     the Project allows. With [Objects.RequireProject], a Project must declare the project.
+//   - A credential's id means the Credential in the endpoint's own namespace. If that namespace has no such Credential,
+//     the id means the first Credential of another namespace that grants its use.
 //
-// The snapshot shares the values of the Secrets.
+// The snapshot shares the bytes of the Secrets' values with o.
 func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 	b := builder{
 		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
@@ -72,10 +73,11 @@ func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 
 type credentialKey struct{ project, environment, id string }
 
-// claim is the first Credential of an id in a namespace.
+// claim is the first Credential with an id in a namespace, project and environment. A faulty Credential keeps its
+// claim, so no later Credential gets the id.
 type claim struct {
 	namespace, name string
-	allowed         []string           // the other namespaces that may use it
+	allowed         []string           // the other namespaces that may use the Credential
 	inForce         *policy.Credential // nil: the Credential has a fault
 }
 
@@ -97,7 +99,8 @@ type builder struct {
 	warnings    []*Fault
 }
 
-// begin makes an object the current one. It reports false if another object has the name.
+// begin makes an object the current object, to which the next faults belong. It adds a fault for a name that is not
+// allowed. If an earlier object of the kind has the same namespace and name, it adds a fault and returns false.
 func (b *builder) begin(kind string, m Metadata, at func(string) Position) bool {
 	b.of, b.at = ObjectKey{kind, m.Namespace, m.Name}, at
 	if m.Name == "" || len(m.Name) > 253 || strings.Contains(m.Name, "/") {
@@ -163,7 +166,7 @@ func (b *builder) checkGrant(project string) {
 }
 
 // Granted reports whether an object in namespace may refer to an object in owner that allows the namespaces in allowed.
-// "*" allows all.
+// The entry "*" allows all namespaces.
 func Granted(namespace, owner string, allowed []string) bool {
 	return namespace == owner || slices.Contains(allowed, namespace) || slices.Contains(allowed, "*")
 }
@@ -206,7 +209,8 @@ var places = map[resource.Place]policy.Place{
 	resource.InHeader: policy.InHeader, resource.InURL: policy.InURL, resource.InBody: policy.InBody,
 }
 
-// headers reads the headers that may hold a credential.
+// headers copies the names in spec.headers to c in canonical form. It adds faults, such as for a name that no header
+// can have.
 func (b *builder) headers(c *policy.Credential, o *Credential) {
 	const field = "spec.headers"
 	b.checkCount(field, len(o.Spec.Headers), MaxHeaders)
@@ -221,7 +225,8 @@ func (b *builder) headers(c *policy.Credential, o *Credential) {
 	}
 }
 
-// bodyPaths reads where in a body a credential may stand.
+// bodyPaths copies spec.bodyPaths to c. For too many paths, a path that is empty or too long, or paths that spec.places
+// excludes, bodyPaths adds faults to b.
 func (b *builder) bodyPaths(c *policy.Credential, o *Credential) {
 	const field = "spec.bodyPaths"
 	b.checkCount(field, len(o.Spec.BodyPaths), policy.MaxBodyPaths)
@@ -236,7 +241,8 @@ func (b *builder) bodyPaths(c *policy.Credential, o *Credential) {
 	}
 }
 
-// namedPlaces returns the places of which a credential names parts. Without spec.places, it is allowed in no other.
+// namedPlaces returns the places that spec.headers and spec.bodyPaths imply. Without spec.places, the credential is
+// allowed only in these places. The result 0 means that spec.headers and spec.bodyPaths are empty.
 func namedPlaces(c *policy.Credential) (named policy.Place) {
 	if len(c.Headers) > 0 {
 		named |= policy.InHeader
@@ -247,7 +253,9 @@ func namedPlaces(c *policy.Credential) (named policy.Place) {
 	return named
 }
 
-// claim registers the current Credential under its id, unless an earlier one of its namespace has that id.
+// claim registers a Credential under its project, environment and id. It adds a Duplicate fault if an earlier
+// Credential of the same namespace has the same project, environment and id. A Credential with faults keeps its claim,
+// and is not in force.
 func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 	key := credentialKey{c.Project, c.Environment, c.ID}
 	for _, earlier := range b.claims[key] {
@@ -263,10 +271,15 @@ func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 	b.claims[key] = append(b.claims[key], one)
 }
 
-// value returns the value of c in its Secret, without line breaks at the end.
+// value returns the value of c in its Secret, without line breaks at the end. If the Secret has no valid value, it adds
+// a fault and returns an empty value.
 func (b *builder) value(c *policy.Credential, o *Credential) secret.Value {
 	const field = "spec.valueFrom.secretKeyRef"
 	ref := o.Spec.ValueFrom.SecretKeyRef
+	if o.Spec.ValueFrom.OAuth2 != nil {
+		b.fault(Invalid, "spec.valueFrom.oauth2", "works in a Kubernetes cluster alone, whose operator fetches the token; allowed in a folder of manifests: secretKeyRef")
+		return secret.Value{}
+	}
 	if ref.Name == "" || ref.Key == "" {
 		b.fault(Invalid, field, "name and key are required")
 		return secret.Value{}
@@ -296,7 +309,8 @@ func (b *builder) value(c *policy.Credential, o *Credential) secret.Value {
 	return secret.Value{}
 }
 
-// destinations returns the rules of spec.destinations.
+// destinations returns the valid rules of spec.destinations, and adds a fault for each other rule. If all are valid, it
+// adds a fault for each pattern that may match other hosts.
 func (b *builder) destinations(specs []resource.Rule) []policy.Rule {
 	const field = "spec.destinations"
 	rules := b.rules(field, specs)

@@ -79,8 +79,8 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 	}
 }
 
-// uses adds the credentials that are in force and granted to the endpoint. It adds a fault for each of the others, and
-// these faults do not exclude the endpoint.
+// uses adds to e the credentials that the endpoint may use. For every other id in the list, it adds a fault that does
+// not exclude the endpoint.
 func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 	anyHost := len(o.Spec.Credentials) > 0 && slices.ContainsFunc(e.Destinations, func(r policy.Rule) bool {
 		return r.AllowsAnyHost() && !r.CrossesHost() // destinations added the fault of a rule that crosses the host
@@ -105,8 +105,9 @@ func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 	}
 }
 
-// resolve returns the Credential that an id means for the endpoints of a namespace. That is the namespace's own, in
-// force or not, and otherwise the first of another namespace that grants its use. It returns nil when there is none.
+// resolve returns the Credential that an id means for the endpoints of a namespace. The Credential of the namespace
+// itself comes first, even if it is not in force. Next comes the first Credential of another namespace that grants its
+// use. The result is nil if there is no such Credential.
 func (b *builder) resolve(namespace string, key credentialKey) *claim {
 	var granted *claim
 	for _, c := range b.claims[key] {

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Load reads the .yaml and .yml files of a folder into a snapshot. It does not read subfolders. The error joins a
-// [*Fault] for each mistake.
+// Load reads the .yaml and .yml files of a folder, without subfolders and hidden files, and returns a snapshot and its
+// warnings. The error lists the faults of the manifests, or says why they cannot be read.
 func Load(folder string) (*policy.Snapshot, []*Fault, error) {
 	files, err := read(folder)
 	if err != nil {
@@ -26,7 +26,7 @@ func Load(folder string) (*policy.Snapshot, []*Fault, error) {
 	return build(files)
 }
 
-// file is the content of a manifest file.
+// file is the name and the content of one manifest file.
 type file struct {
 	name string
 	text []byte
@@ -78,7 +78,7 @@ func build(files []file) (*policy.Snapshot, []*Fault, error) {
 	return Build(o)
 }
 
-// Folder keeps a policy.Store up to date with a folder.
+// Folder keeps a policy.Store up to date with a folder of manifests. It implements app.Source.
 type Folder struct {
 	path  string
 	store *policy.Store
@@ -87,13 +87,14 @@ type Folder struct {
 
 	stats   string                 // names, sizes and times of the files when they were last read
 	settled time.Time              // from then on, equal stats mean equal files; see settle
-	seen    [sha256.Size]byte      // hash of the files' content
+	seen    [sha256.Size]byte      // hash of the files' content; zero while the files cannot be read
 	loaded  atomic.Int64           // snapshots put in force
 	refused atomic.Int64           // changes refused
 	failing atomic.Pointer[string] // why the current files are not in force; nil: they are
 }
 
-// NewFolder loads the folder at path into store. The error lists the faults of its manifests.
+// NewFolder returns a Folder, and loads the manifests at path into store. The argument every is how often Run checks
+// the folder. The error lists the faults of the manifests, or says why they cannot be read.
 func NewFolder(path string, store *policy.Store, every time.Duration, log *slog.Logger) (*Folder, error) {
 	f := &Folder{path: path, store: store, log: log, every: every}
 	files, err := read(path)
@@ -118,16 +119,16 @@ func (f *Folder) Run(ctx context.Context) {
 	}
 }
 
-// look applies the folder when its content has changed and two reads of it are equal. A writer may be changing several
-// files.
+// look applies the folder when its content has changed and two reads give the same content. Two reads can differ while
+// a writer is changing several files.
 func (f *Folder) look(ctx context.Context) {
 	stats, err := stat(f.path)
 	if err != nil {
-		f.fail(ctx, err)
+		f.unreadable(ctx, err)
 		return
 	}
 	now := time.Now()
-	if stats == f.stats && now.After(f.settled) && !f.failingRead() {
+	if stats == f.stats && now.After(f.settled) {
 		return
 	}
 	if stats != f.stats {
@@ -135,14 +136,11 @@ func (f *Folder) look(ctx context.Context) {
 	}
 	files, err := read(f.path)
 	if err != nil {
-		f.fail(ctx, err)
+		f.unreadable(ctx, err)
 		return
 	}
 	content := sum(files)
 	if content == f.seen {
-		if f.failingRead() {
-			f.failing.Store(nil) // the folder is readable again, and unchanged
-		}
 		return
 	}
 	again, err := read(f.path)
@@ -156,10 +154,11 @@ func (f *Folder) look(ctx context.Context) {
 	}
 }
 
-// settle is the assumed resolution of file times: a second change within this time may leave them equal.
+// settle is the assumed resolution of file times. A second change within this time may leave the times equal, so look
+// compares the content.
 const settle = 2 * time.Second
 
-// stat returns names, sizes and times of the folder's files.
+// stat returns the names, sizes and times of the folder's files as one text.
 func stat(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -174,10 +173,10 @@ func stat(folder string) (string, error) {
 	return b.String(), nil
 }
 
-// failingRead reports whether the folder could not be read.
-func (f *Folder) failingRead() bool {
-	why := f.failing.Load()
-	return why != nil && strings.HasPrefix(*why, "read the folder")
+// unreadable reports that the files cannot be read. look reads them again each time, and applies them once it can.
+func (f *Folder) unreadable(ctx context.Context, err error) {
+	f.stats, f.seen = "", [sha256.Size]byte{}
+	f.fail(ctx, err)
 }
 
 func (f *Folder) apply(ctx context.Context, files []file) error {
@@ -197,7 +196,8 @@ func (f *Folder) apply(ctx context.Context, files []file) error {
 	return nil
 }
 
-// fail records why the folder cannot be applied. It logs each reason once.
+// fail records why the folder's current files are not in force. It logs and counts a reason unless it is the same as
+// the last one.
 func (f *Folder) fail(ctx context.Context, err error) {
 	why := err.Error()
 	if last := f.failing.Swap(&why); last != nil && *last == why {
@@ -207,7 +207,8 @@ func (f *Folder) fail(ctx context.Context, err error) {
 	f.log.LogAttrs(ctx, slog.LevelError, "manifests refused; the previous ones stay in force", slog.String("error", why))
 }
 
-// Healthy returns nil when the folder's current files are in force, and otherwise the reason why they are not.
+// Healthy returns nil when the folder's files, as last checked, are in force, and otherwise the reason why they are
+// not.
 func (f *Folder) Healthy() error {
 	if why := f.failing.Load(); why != nil {
 		return errors.New(*why)
@@ -215,7 +216,8 @@ func (f *Folder) Healthy() error {
 	return nil
 }
 
-// Loads returns how many versions of the folder the store has taken, and how many changes were refused.
+// Loads returns how many versions of the folder the store has taken, and how often a version was refused for a new
+// reason.
 func (f *Folder) Loads() (applied, refused int64) { return f.loaded.Load(), f.refused.Load() }
 
 func sum(files []file) [sha256.Size]byte {

@@ -135,6 +135,9 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		{"headers without their place", edit(credentialYAML, "[Header, Body]", "[Body]\n  headers: [Authorization]"), []string{`b.yaml:14: Credential/stripe: spec.headers: has no meaning, because spec.places has no Header`}},
 		{"no Secret", edit(credentialYAML, "name: stripe, key", "name: other, key"), []string{`b.yaml:10:`, `there is no Secret "other"`}},
 		{"no key", edit(credentialYAML, "key: token", "key: other"), []string{`b.yaml:10:`, `has no key "other"`}},
+		{"a fetched value", edit(credentialYAML, "secretKeyRef: {name: stripe, key: token}", "oauth2: {tokenURL: 'https://login.example.com/', grant: ClientCredentials, clientId: a}"), []string{
+			`b.yaml:10: Credential/stripe: spec.valueFrom.oauth2: works in a Kubernetes cluster alone, whose operator fetches the token; allowed in a folder of manifests: secretKeyRef`,
+		}},
 		{"another namespace", edit(credentialYAML, "  name: stripe\nspec", "  name: stripe\n  namespace: b\nspec"), []string{`there is no Secret "stripe"`}},
 		{"bad base64", edit(secretYAML, "Y2FuYXJ5LXZhbHVlLTQ3MTE=", "'"+canary+"!'"), []string{`c.yaml:6: Secret/stripe: data: the value of "token" is not base64`}},
 		{"list for a value", edit(secretYAML, "token: Y2FuYXJ5LXZhbHVlLTQ3MTE=", "token: ["+canary+"]"), []string{"c.yaml:7: Secret: "}},

@@ -1,10 +1,10 @@
 // Package manifest reads endpoints and credentials from manifests, validates them, and turns them into policy. Package
-// resource defines the fields of the kinds Credential and ProxyEndpoint of lectern.dev/v1alpha1, and of Project, which
-// restricts them.
+// resource defines the fields of the kinds Credential, ProxyEndpoint and Project of lectern.dev/v1alpha1. A Project
+// restricts which namespaces may have Credentials and ProxyEndpoints.
 //
-// It follows the changes of a folder of YAML files. A folder is applied whole or not at all: with one bad file, the
-// previous policy stays in force. For objects that are independent of each other, [BuildEach] excludes only the faulty
-// ones.
+// The type [Folder] follows the changes of a folder of YAML files. A folder is applied whole or not at all: with one
+// bad file, the previous policy stays in force. For objects that are independent of each other, [BuildEach] excludes
+// only the faulty objects.
 package manifest
 
 import (
@@ -14,7 +14,7 @@ import (
 // APIVersion is the API version of Project, Credential and ProxyEndpoint.
 const APIVersion = "lectern.dev/v1alpha1"
 
-// Bounds of one object.
+// Bounds of the lists and the certificates in one object.
 const (
 	MaxRules    = 256 // origins, destinations and credentials: each
 	MaxMethods  = 32
@@ -23,7 +23,7 @@ const (
 	MaxCABundle = 256 << 10 // bytes
 )
 
-// Metadata names an object.
+// Metadata holds the name and the namespace of an object. In a folder of manifests, the namespace may be empty.
 type Metadata struct {
 	Name      string `json:"name" yaml:"name"`
 	Namespace string `json:"namespace,omitempty" yaml:"namespace,omitempty"`
@@ -38,7 +38,7 @@ type Position struct {
 	Line int
 }
 
-// Project is a Project that was read.
+// Project is a Project from a manifest or a cluster, which [BuildEach] has not validated yet.
 type Project struct {
 	Metadata Metadata
 	Spec     resource.ProjectSpec
@@ -46,7 +46,7 @@ type Project struct {
 	At func(field string) Position
 }
 
-// Credential is a Credential that was read.
+// Credential is a Credential from a manifest or a cluster, which [BuildEach] has not validated yet.
 type Credential struct {
 	Metadata Metadata
 	Spec     resource.CredentialSpec
@@ -54,21 +54,23 @@ type Credential struct {
 	At func(field string) Position
 }
 
-// ProxyEndpoint is a ProxyEndpoint that was read.
+// ProxyEndpoint is a ProxyEndpoint from a manifest or a cluster, which [BuildEach] has not validated yet.
 type ProxyEndpoint struct {
 	Metadata Metadata
 	Spec     resource.ProxyEndpointSpec
 	At       func(field string) Position
 }
 
-// Secret is a Secret that was read. Only credentials that name one of its values use it.
+// Secret has the values of one Kubernetes Secret, by key. In a folder, Secret is read from a manifest. In a cluster,
+// the caller fills Data with the keys that Credentials name. Other keys have no effect.
 type Secret struct {
 	Metadata Metadata
 	Data     map[string][]byte
 	At       func(field string) Position
 }
 
-// Objects are the input of a snapshot.
+// Objects holds all objects from which [Build] and [BuildEach] make a snapshot. Of two objects with the same name or
+// id, the first object wins.
 type Objects struct {
 	Projects    []Project
 	Credentials []Credential

@@ -15,11 +15,12 @@ import (
 	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
-// MaxFile is the largest manifest file, in bytes.
+// MaxFile is the largest size of a manifest file that [Load] and [Folder] accept, in bytes.
 const MaxFile = 4 << 20
 
-// Parse reads the documents of one file into o. The error joins a [*Fault] for each mistake. No fault contains any part
-// of a Secret's values.
+// Parse appends the objects in one file to o. The argument file is the file's name for faults. The error joins a
+// [*Fault] for each document that cannot be parsed, and o then still gets the other documents. No fault contains any
+// part of a Secret's values.
 func Parse(o *Objects, file string, text []byte) error {
 	var faults []error
 	for _, d := range split(text) {
@@ -30,10 +31,11 @@ func Parse(o *Objects, file string, text []byte) error {
 	return errors.Join(faults...)
 }
 
-// document is a part of a file. It begins with empty lines, so that its line numbers are those of the file.
+// document is one YAML document of a file. It begins with an empty line for each earlier line of the file, so that its
+// line numbers are those of the file.
 type document []byte
 
-// split cuts a file at its lines "---".
+// split returns the YAML documents of a file, which lines of "---" separate. It leaves out documents without content.
 func split(text []byte) []document {
 	var documents []document
 	var current bytes.Buffer
@@ -106,7 +108,7 @@ func parseDocument(o *Objects, file string, d document) error {
 	return nil
 }
 
-// object reads a document of a kind with a spec.
+// object decodes a document of a kind that has a spec, and returns its metadata and spec. An unknown field is an error.
 func object[S any](d document) (Metadata, S, error) {
 	var doc struct {
 		kind     `yaml:",inline"`
@@ -153,7 +155,8 @@ func dropSpace(r rune) rune {
 	return r
 }
 
-// strict reads a document and refuses fields that the kind does not have.
+// strict decodes a document into the value into, and returns an error if the document has a field that the kind does
+// not have.
 func strict(d document, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(d))
 	decoder.KnownFields(true)
@@ -171,8 +174,8 @@ var (
 	yamlPrefixes = strings.NewReplacer("yaml: ", "", "unmarshal errors:", "", "\n", " ")
 )
 
-// faultOf turns an error of the YAML decoder into a Fault with its line and text. It removes quotations from the text,
-// because they may contain a Secret's value.
+// faultOf turns the first error of the YAML decoder into a Fault with its line and text. It removes quotations from the
+// text, because they may contain a Secret's value.
 func faultOf(file, object string, err error) error {
 	f := &Fault{Position: Position{File: file, Line: 1}, Object: object}
 	text := err.Error()

@@ -17,7 +17,7 @@ type Request struct {
 	Uses   []Use
 }
 
-// Use is a placeholder of a request: a credential and the part that holds it.
+// Use is one placeholder of a request: the id of a credential, and the part of the request that holds the placeholder.
 type Use struct {
 	ID     string
 	Place  Place
@@ -27,11 +27,11 @@ type Use struct {
 	Path string
 }
 
-// Fault is the reason why an endpoint does not allow a request. Checks with greater faults come later. So the endpoint
-// with the greatest fault is most likely the one that the caller means.
+// Fault is the reason why an endpoint does not allow a request. A greater fault belongs to a later check. So the
+// endpoint with the greatest fault is most likely the endpoint that the caller means.
 type Fault uint8
 
-// The faults, in the order of the checks.
+// The faults of a request, in the order of the checks.
 const (
 	NoEndpoint     Fault = iota // the project has no endpoint in the environment
 	BadOrigin                   // the origin is not allowed
@@ -44,7 +44,8 @@ const (
 	None                        // the endpoint allows the request
 )
 
-// Verdict is the decision of one endpoint about a request.
+// Verdict is the decision of one endpoint about a request: the fault that refuses the request, or the credentials that
+// the request uses.
 type Verdict struct {
 	Endpoint *Endpoint
 	Fault    Fault
@@ -56,7 +57,8 @@ type Verdict struct {
 	Credentials []*Credential
 }
 
-// Judge returns the verdict of each endpoint of the project and environment, those with the greatest fault first.
+// Judge returns the verdict of each endpoint of the project and environment, the verdict with the greatest fault first.
+// A nil Scope has no endpoints.
 func (s *Scope) Judge(r *Request) []Verdict {
 	if s == nil {
 		return nil
@@ -69,8 +71,8 @@ func (s *Scope) Judge(r *Request) []Verdict {
 	return verdicts
 }
 
-// Decide returns the verdict of the first endpoint that allows the request. If none does, it returns the first verdict
-// with the greatest fault.
+// Decide returns the verdict of the first endpoint that allows the request. If no endpoint allows the request, Decide
+// returns the first verdict with the greatest fault. A nil Scope gives the fault NoEndpoint.
 func (s *Scope) Decide(r *Request) Verdict {
 	best := Verdict{}
 	if s == nil {
@@ -109,7 +111,8 @@ func judge(e *Endpoint, r *Request) Verdict {
 	return v
 }
 
-// judgeUses completes the verdict by the last check: the credentials.
+// judgeUses does the last check of v: whether its endpoint allows each use of a credential in r. It sets the fault to
+// None or BadCredential.
 func judgeUses(v *Verdict, r *Request) {
 	for _, use := range r.Uses {
 		c := v.Endpoint.credential(use.ID)
@@ -125,8 +128,8 @@ func judgeUses(v *Verdict, r *Request) {
 	v.Fault = None
 }
 
-// refuseUse returns the reason why a request to url may not use the credential c, and "" if it may. A nil c is an unknown
-// credential. allowedURL reports that the credential's destinations are known to allow the URL.
+// refuseUse returns the reason why a request to url may not use the credential c, and "" if it may. A nil c is an
+// unknown credential. allowedURL reports that the credential's destinations are known to allow the URL.
 func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool) string {
 	switch {
 	case c == nil:
@@ -145,8 +148,8 @@ func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool
 	return ""
 }
 
-// AllowsAfter reports whether a request that the verdict allows may still go to url, its target with the values
-// inserted.
+// AllowsAfter reports whether a request that the verdict allows may still go to url. The URL is the target of the
+// request after the proxy has inserted the values.
 func (v *Verdict) AllowsAfter(url string) bool {
 	return v.Endpoint.AllowsURL(url) && !slices.ContainsFunc(v.Credentials, func(c *Credential) bool {
 		return !c.allowsURL(url)
@@ -160,7 +163,7 @@ func (s *Scope) WantsKey(origin string) bool {
 	})
 }
 
-// String describes the fault for the authors of the manifests.
+// String describes the fault for the authors of the manifests, such as "the port is not allowed".
 func (f Fault) String() string {
 	return [...]string{
 		NoEndpoint:     "no endpoint of this project and environment",
@@ -175,7 +178,8 @@ func (f Fault) String() string {
 	}[f]
 }
 
-// String describes the verdict for the authors of the manifests.
+// String describes the verdict for the authors of the manifests: the endpoint's name, the fault and, for a refused
+// credential, the reason.
 func (v Verdict) String() string {
 	var b strings.Builder
 	if v.Endpoint != nil {

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// Access is how an endpoint authenticates its callers.
+// Access is how an endpoint authenticates its callers: by their origin or by an API key.
 type Access uint8
 
-// The kinds of access.
+// The ways in which an endpoint authenticates its callers.
 const (
 	ByOrigin Access = iota // by the Origin header, which browsers enforce and other clients can forge
 	ByKey                  // by an API key with the scope proxy:use
 )
 
-// Endpoint allows requests to destinations, for one project and environment.
+// Endpoint allows requests to its destinations, for one project and environment. A request must match all fields of one
+// Endpoint, such as Origins, Methods and Ports.
 type Endpoint struct {
 	Name         string // unique among all endpoints
 	Project      string
@@ -25,7 +26,7 @@ type Endpoint struct {
 	Origins      []Rule
 	Destinations []Rule
 	Methods      []string      // none: all
-	Credentials  []*Credential // the credentials that requests may use; ids are unique
+	Credentials  []*Credential // the credentials that requests may use; an id means one of them
 	Ports        []uint16      // none: 443, and 80 with AllowHTTP
 	AllowHTTP    bool          // allows credentials over http
 	KeepSecrets  bool          // does not scrub answers
@@ -44,13 +45,14 @@ type Endpoint struct {
 }
 
 // Derive returns the result of derive for the endpoint's credentials, such as a search for their values. The first call
-// computes it, and later calls return the same.
+// computes the result, and later calls return the same result.
 func (e *Endpoint) Derive(derive func([]*Credential) any) any {
 	e.once.Do(func() { e.derived = derive(e.Credentials) })
 	return e.derived
 }
 
-// Limits bound the requests of an endpoint. 0 is no limit.
+// Limits bound the requests of an endpoint. A limit of 0 is no limit, except Burst, which has an effect only with
+// PerSecond and is then at least 1.
 type Limits struct {
 	PerSecond     int   // requests a second
 	Burst         int   // requests at once after an idle period
@@ -59,7 +61,8 @@ type Limits struct {
 	ResponseBytes int64 // length of an answer's body, as read from the target, before it is decoded
 }
 
-// Timeouts bound the phases of a request. 0 is no limit.
+// Timeouts bound the phases of a request. A timeout of 0 is no limit, with two exceptions. Without Connect, a
+// connection has a minute. Without Total, the proxy's own total time bounds requests that are no streams.
 type Timeouts struct {
 	Connect time.Duration // until the connection exists, and as long again for its TLS handshake
 	Headers time.Duration // from the end of the request to the headers of the answer
@@ -67,7 +70,7 @@ type Timeouts struct {
 	Total   time.Duration // the whole request
 }
 
-// The defaults of an endpoint.
+// The defaults of the timeouts and of the number of requests in flight, for an endpoint whose manifest sets none.
 const (
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultHeadersTimeout = 10 * time.Minute
@@ -75,13 +78,14 @@ const (
 	DefaultConcurrent     = 256
 )
 
-// Scrubs reports whether answers are searched for the values of the endpoint's credentials. They are if the endpoint has
-// a searchable credential and does not keep secrets.
+// Scrubs reports whether the proxy searches answers for the values of the endpoint's credentials. The proxy does so if
+// KeepSecrets is false and a value has at least [MinScrubbed] bytes.
 func (e *Endpoint) Scrubs() bool {
 	return !e.KeepSecrets && slices.ContainsFunc(e.Credentials, func(c *Credential) bool { return c.Value.Len() >= MinScrubbed })
 }
 
-// allowsOrigin reports whether a request with the origin may use the endpoint; "" is a request without Origin.
+// allowsOrigin reports whether a request with the origin may use the endpoint. The origin "" means a request without
+// the header Origin, which only the access ByKey allows.
 func (e *Endpoint) allowsOrigin(origin string) bool {
 	if origin == "" {
 		return e.Access == ByKey
@@ -107,7 +111,7 @@ func anyURL(rules []Rule, url string) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.allowsURL(url) })
 }
 
-// credential returns the endpoint's credential with the id, nil when there is none.
+// credential returns the endpoint's credential with the id, or nil if the endpoint has no such credential.
 func (e *Endpoint) credential(id string) *Credential {
 	i := slices.IndexFunc(e.Credentials, func(c *Credential) bool { return c.ID == id })
 	if i < 0 {

@@ -5,9 +5,9 @@ import "regexp/syntax"
 // unlistedHosts are hosts that no rule lists: the domain invalid never resolves (RFC 6761, section 6.4).
 var unlistedHosts = [...]string{"qzxj.invalid", "www.qzxj.invalid"}
 
-// AllowsAnyHost reports whether the rule, as a destination, allows any host. It does if it matches https or http URLs of
-// a host that no rule would list. A domain never does. A pattern does if its host part is open (`https://[^/]+/.*`), or if
-// that part can match the slash after the host.
+// AllowsAnyHost reports whether the rule, as a destination, allows any host. It tests whether the rule can match an
+// https or http URL of a host that no rule would list. A domain cannot match such a URL. A pattern can, for example
+// because its host part is open (`https://[^/]+/.*`).
 func (r Rule) AllowsAnyHost() bool {
 	program := r.program()
 	if program == nil {
@@ -24,8 +24,8 @@ func (r Rule) AllowsAnyHost() bool {
 }
 
 // CrossesHost reports whether the rule is a pattern whose part before the path can match a slash. For example
-// `https://.*\.example\.com/` also matches https://evil.example/x.example.com/. A safe pattern has a literal slash after
-// the host, and no part before it can match a slash: `https://[^/]+\.example\.com/`.
+// `https://.*\.example\.com/` also matches https://evil.example/x.example.com/. A safe pattern has a literal slash
+// after the host, and no part before that slash can match a slash: `https://[^/]+\.example\.com/`.
 func (r Rule) CrossesHost() bool {
 	program := r.program()
 	if program == nil {
@@ -34,8 +34,8 @@ func (r Rule) CrossesHost() bool {
 	return crosses(program, after(program, "https://")) || crosses(program, after(program, "http://"))
 }
 
-// crosses follows a compiled pattern from a state to the first slash of a text. It reports whether anything but a literal
-// slash can match that slash.
+// crosses follows a compiled pattern from the instructions in state to the first slash of a text. It reports whether an
+// instruction other than a literal slash can match that slash.
 func crosses(program *syntax.Prog, state []uint32) bool {
 	seen := map[uint32]bool{}
 	for len(state) > 0 {
@@ -59,7 +59,7 @@ func crosses(program *syntax.Prog, state []uint32) bool {
 	return false
 }
 
-// program returns the rule's pattern as an automaton, nil for a domain.
+// program returns the rule's pattern as an automaton, or nil if the rule is a domain.
 func (r Rule) program() *syntax.Prog {
 	if r.pattern == nil {
 		return nil
@@ -75,10 +75,11 @@ func (r Rule) program() *syntax.Prog {
 	return program
 }
 
-// atOpenEnd holds the empty-width conditions that can be true at a position before any text.
+// atOpenEnd holds the empty-width conditions that can be true at a position if the following text is not known.
 const atOpenEnd = syntax.EmptyEndText | syntax.EmptyEndLine | syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
 
-// after returns the instructions with which a pattern continues after it has read start at the beginning of a text.
+// after returns the instructions with which a compiled pattern continues after it has read start at the beginning of a
+// text.
 func after(program *syntax.Prog, start string) []uint32 {
 	previous, state := rune(-1), []uint32{uint32(program.Start)}
 	for _, r := range start {
@@ -93,8 +94,8 @@ func after(program *syntax.Prog, start string) []uint32 {
 	return state
 }
 
-// reachable returns the instructions that the instructions in from reach without reading a character, under the given
-// conditions. It returns those that read a character or end the match.
+// reachable returns the instructions that a pattern reaches from the instructions in from without reading a character,
+// under the given conditions. The result has only instructions that read a character or end the match.
 func reachable(program *syntax.Prog, from []uint32, conditions syntax.EmptyOp) []uint32 {
 	var found []uint32
 	seen := make([]bool, len(program.Inst))

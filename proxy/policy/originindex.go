@@ -12,7 +12,7 @@ type originIndex struct {
 	patterns []originPattern
 }
 
-// originPattern is a pattern and the endpoints that have it among their origins.
+// originPattern is a pattern, and the endpoints that have the pattern among their origins.
 type originPattern struct {
 	rule      Rule
 	endpoints []*Endpoint
@@ -39,7 +39,8 @@ func newOriginIndex(endpoints []*Endpoint) originIndex {
 	return x
 }
 
-// endpoints returns the endpoints that allow the origin, none for "". It may return an endpoint more than once.
+// endpoints returns the endpoints of all projects that allow the origin, and no endpoint for "". It may return an
+// endpoint more than once.
 func (x *originIndex) endpoints(origin string) iter.Seq[*Endpoint] {
 	return func(yield func(*Endpoint) bool) {
 		if !ValidOrigin(origin) {

@@ -1,8 +1,8 @@
 // Package policy defines endpoints and credentials, and decides whether a request is allowed. It does no I/O: the same
-// request gets the same decision from the same [Snapshot]. Other packages read endpoints and credentials, such as package
-// manifest from a folder.
+// request gets the same decision from the same [Snapshot]. Other packages read endpoints and credentials. For example,
+// package manifest reads a folder.
 //
-// Rules only allow. The policy refuses a request that no rule allows.
+// Rules can only allow. The policy refuses a request that no rule allows.
 package policy
 
 import (
@@ -20,7 +20,8 @@ import (
 // MaxPattern is the longest pattern, in bytes.
 const MaxPattern = 1024
 
-// Rule allows the origins or destinations of a domain, or those that a pattern matches. The zero Rule allows none.
+// Rule allows the origins or destinations of a domain, or the origins or destinations that a pattern matches. The zero
+// Rule allows nothing.
 type Rule struct {
 	domain  string // lower-case ASCII
 	pattern *regexp.Regexp
@@ -29,8 +30,8 @@ type Rule struct {
 	source  string
 }
 
-// Domain returns a Rule for a domain and all its subdomains, over https on its default port. It refuses addresses, and
-// public suffixes under which anybody can register names ("com", "co.uk", "github.io").
+// Domain returns a Rule for a domain and all its subdomains, over https on its default port. It returns an error for an
+// invalid name, an address, a single label such as "com", and a public suffix such as "co.uk" or "github.io".
 func Domain(name string) (Rule, error) {
 	domain, err := hostname.Normal(strings.TrimSuffix(name, "."))
 	switch {
@@ -45,8 +46,9 @@ func Domain(name string) (Rule, error) {
 	return Rule{domain: domain, source: "domain " + domain}, nil
 }
 
-// Pattern returns a Rule for an RE2 regular expression. The expression must match the whole text: the value of Origin, or
-// the scheme://host[:port]/path of a destination.
+// Pattern returns a Rule for an RE2 regular expression. The expression must match the whole text: the value of Origin,
+// or the scheme://host[:port]/path of a destination. Pattern returns an error if the expression does not compile, is
+// empty, or is longer than [MaxPattern].
 func Pattern(expression string) (Rule, error) {
 	if expression == "" || len(expression) > MaxPattern {
 		return Rule{}, fmt.Errorf("a pattern has 1 to %d bytes", MaxPattern)
@@ -64,7 +66,7 @@ func Pattern(expression string) (Rule, error) {
 	return Rule{pattern: re, prefix: prefix, suffix: literalSuffix(expression), source: "pattern " + expression}, nil
 }
 
-// String returns the kind and source text of the rule.
+// String returns the kind and the text of the rule, such as "domain example.com".
 func (r Rule) String() string { return r.source }
 
 // allowsOrigin reports whether the rule allows an origin that [ValidOrigin] has accepted.
@@ -89,7 +91,7 @@ func (r Rule) allowsURL(url string) bool {
 	return r.covers(host)
 }
 
-// literalSuffix returns a text with which every match of a pattern ends, "" when it finds none.
+// literalSuffix returns a text with which every match of a pattern ends, or "" if it finds no such text.
 func literalSuffix(expression string) string {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -109,7 +111,7 @@ func (r Rule) matches(text string) bool {
 	return strings.HasPrefix(text, r.prefix) && strings.HasSuffix(text, r.suffix) && r.pattern.MatchString(text)
 }
 
-// covers reports whether host is the domain or a subdomain. A host with a port is neither.
+// covers reports whether host is the rule's domain or a subdomain. The result is false for a host with a port.
 func (r Rule) covers(host string) bool {
 	if r.domain == "" {
 		return false
@@ -118,9 +120,9 @@ func (r Rule) covers(host string) bool {
 	return ok && (under == "" || strings.HasSuffix(under, "."))
 }
 
-// ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2). That is a scheme and a
-// host in lower case, and a port unless it is the scheme's default. "null" is not valid, because any page can make a browser send
-// it. Neither is a host with a trailing dot.
+// ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2). An origin is a scheme
+// and a host in lower case, and a port unless the port is the scheme's default. The value "null" is not valid, because
+// any page can make a browser send it. A host with a trailing dot is not valid either.
 func ValidOrigin(value string) bool {
 	scheme, host, ok := strings.Cut(value, "://")
 	if !ok || scheme == "" || len(value) > 512 {
@@ -145,7 +147,8 @@ func ValidOrigin(value string) bool {
 	return err == nil && normal == host
 }
 
-// validPort reports whether an origin of the scheme may end in ":" and port.
+// validPort reports whether an origin of the scheme may end in ":" and port. The default ports of https and http are
+// not allowed, because browsers leave them out.
 func validPort(scheme, port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {

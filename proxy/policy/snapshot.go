@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Snapshot holds all endpoints and credentials at one moment. It is immutable. A [Store] replaces it with a newer one.
+// Snapshot holds all endpoints and credentials at one moment. It is immutable. A [Store] replaces a Snapshot with a
+// newer one.
 type Snapshot struct {
 	endpoints   []*Endpoint
 	credentials []*Credential
@@ -18,13 +19,14 @@ type Snapshot struct {
 
 type scopeKey struct{ project, environment string }
 
-// Scope holds the endpoints of one project in one environment.
+// Scope holds the endpoints of one project in one environment. A nil Scope is a Scope without endpoints.
 type Scope struct {
 	Endpoints []*Endpoint // by name
 }
 
-// NewSnapshot returns a Snapshot. It fails unless the names of endpoints are unique, and the ids of each endpoint's
-// credentials. credentials must include all that the endpoints use.
+// NewSnapshot returns a Snapshot of the endpoints and credentials. It returns an error if two endpoints have the same
+// name, or if two different credentials of an endpoint have the same id. The argument credentials must include all
+// credentials that the endpoints use.
 func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, error) {
 	s := &Snapshot{endpoints: slices.Clone(endpoints), credentials: credentials, scopes: map[scopeKey]*Scope{}}
 	slices.SortFunc(s.endpoints, func(a, b *Endpoint) int { return cmp.Compare(a.Name, b.Name) })
@@ -47,19 +49,20 @@ func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, e
 	return s, nil
 }
 
-// Scope returns the endpoints of the project in the environment, nil when there are none.
+// Scope returns the endpoints of the project in the environment, or nil if there are none.
 func (s *Snapshot) Scope(project, environment string) *Scope {
 	return s.scopes[scopeKey{project, environment}]
 }
 
-// Endpoints returns all endpoints, by name.
+// Endpoints returns all endpoints, sorted by name. The caller must not change the slice.
 func (s *Snapshot) Endpoints() []*Endpoint { return s.endpoints }
 
-// Credentials returns how many credentials there are.
+// Credentials returns the number of credentials in the Snapshot.
 func (s *Snapshot) Credentials() int { return len(s.credentials) }
 
-// Allowing returns the endpoints of the project and environment that allow the origin, none for "". With project "" they are
-// those of all projects, and one may come more than once.
+// Allowing returns the endpoints of the project and environment that allow the origin. For the origin "", it returns no
+// endpoint. With the project "", it returns the endpoints of all projects that allow the origin, and may return an
+// endpoint more than once.
 func (s *Snapshot) Allowing(origin, project, environment string) iter.Seq[*Endpoint] {
 	if project == "" {
 		return s.origins.endpoints(origin)
@@ -75,7 +78,8 @@ func (s *Snapshot) Allowing(origin, project, environment string) iter.Seq[*Endpo
 	}
 }
 
-// AllowTarget reports whether any of the endpoints allows a target: its scheme, port and URL as sent.
+// AllowTarget reports whether at least one of the endpoints allows a target with this URL, scheme and port. The URL is
+// the scheme://host[:port]/path as the proxy sends it.
 func AllowTarget(endpoints iter.Seq[*Endpoint], url, scheme string, port uint16) bool {
 	tried := map[string]bool{} // many endpoints share the same rules
 	for e := range endpoints {
@@ -95,13 +99,13 @@ func AllowTarget(endpoints iter.Seq[*Endpoint], url, scheme string, port uint16)
 	return false
 }
 
-// Store holds the Snapshot that is in force. The zero Store holds an empty one.
+// Store holds the Snapshot that is in force. The zero Store holds an empty Snapshot, which allows nothing.
 type Store struct {
 	current atomic.Pointer[Snapshot]
 	watch   atomic.Pointer[func(*Snapshot)]
 }
 
-// Current returns the Snapshot in force.
+// Current returns the Snapshot in force. The result is never nil.
 func (s *Store) Current() *Snapshot {
 	if current := s.current.Load(); current != nil {
 		return current
@@ -109,7 +113,8 @@ func (s *Store) Current() *Snapshot {
 	return &Snapshot{}
 }
 
-// Replace puts a Snapshot in force. Requests in flight keep the previous one.
+// Replace puts a Snapshot in force for new requests, and then calls the function of [Store.OnReplace]. Requests in
+// flight keep the previous Snapshot.
 func (s *Store) Replace(next *Snapshot) {
 	s.current.Store(next)
 	if watch := s.watch.Load(); watch != nil {
@@ -117,5 +122,5 @@ func (s *Store) Replace(next *Snapshot) {
 	}
 }
 
-// OnReplace registers f, which Replace calls with each new Snapshot. A later call replaces f.
+// OnReplace registers f, which [Store.Replace] calls with each new Snapshot. A later call of OnReplace replaces f.
 func (s *Store) OnReplace(f func(*Snapshot)) { s.watch.Store(&f) }

@@ -5,14 +5,14 @@ package resource
 // +kubebuilder:validation:Enum=Header;URL;Body
 type Place string
 
-// The parts of a request.
+// The parts of a request that may hold a credential's value.
 const (
 	InHeader Place = "Header"
 	InURL    Place = "URL"
 	InBody   Place = "Body"
 )
 
-// CredentialSpec is the desired state of a credential: a value, and the requests that it may be used for.
+// CredentialSpec is the desired state of a credential: a value, and the requests that may use the value.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.bodyPaths) || size(self.bodyPaths) == 0 || !has(self.places) || size(self.places) == 0 || 'Body' in self.places",message="bodyPaths has no meaning, because places has no Body"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || size(self.headers) == 0 || !has(self.places) || size(self.places) == 0 || 'Header' in self.places",message="headers has no meaning, because places has no Header"
@@ -97,15 +97,120 @@ type CredentialSpec struct {
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty" yaml:"allowedNamespaces"`
 }
 
-// ValueSource refers to a credential's value.
+// ValueSource names where the value of a credential comes from. Exactly one field is set.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.oauth2)",message="exactly one of secretKeyRef and oauth2 is to be set"
 type ValueSource struct {
-	// secretKeyRef names a key of a Secret in the same namespace.
+	// secretKeyRef names a key of a Secret in the same namespace. Its value is the credential's value.
 	//
-	// +required
-	SecretKeyRef SecretKeyRef `json:"secretKeyRef" yaml:"secretKeyRef"`
+	// +optional
+	SecretKeyRef SecretKeyRef `json:"secretKeyRef,omitzero" yaml:"secretKeyRef"`
+
+	// oauth2 has the operator fetch an access token, which is the value, and replace the token before it expires. The
+	// operator keeps the token of the Credential NAME in the Secret NAME-oauth2 of the same namespace. A folder of manifests cannot have
+	// oauth2, because no operator reads it.
+	//
+	// +optional
+	OAuth2 *OAuth2 `json:"oauth2,omitempty" yaml:"oauth2"`
 }
 
-// SecretKeyRef names a key of a Secret in the same namespace.
+// OAuth2Grant is the way in which a token is requested.
+//
+// +kubebuilder:validation:Enum=ClientCredentials;RefreshToken
+type OAuth2Grant string
+
+// The grants.
+const (
+	// ClientCredentials sends the client's id and secret (RFC 6749, section 4.4).
+	ClientCredentials OAuth2Grant = "ClientCredentials"
+	// RefreshToken sends a refresh token (RFC 6749, section 6).
+	RefreshToken OAuth2Grant = "RefreshToken"
+)
+
+// ClientAuthentication is the part of a request to the token endpoint that has the client's id and secret.
+//
+// +kubebuilder:validation:Enum=Header;Body
+type ClientAuthentication string
+
+// The ways to authenticate a client (RFC 6749, section 2.3.1).
+const (
+	ClientInHeader ClientAuthentication = "Header"
+	ClientInBody   ClientAuthentication = "Body"
+)
+
+// OAuth2 describes how the operator fetches an access token (RFC 6749). The operator fetches the next token when two
+// thirds of the life of the current one have passed.
+//
+// +kubebuilder:validation:XValidation:rule="(self.grant == 'RefreshToken') == has(self.refreshTokenRef)",message="refreshTokenRef is required with grant: RefreshToken, and has no meaning with another grant"
+// +kubebuilder:validation:XValidation:rule="self.grant != 'ClientCredentials' || has(self.clientSecretRef)",message="clientSecretRef is required with grant: ClientCredentials"
+// +kubebuilder:validation:XValidation:rule="self.grant != 'RefreshToken' || ((!has(self.scopes) || size(self.scopes) == 0) && !has(self.audience))",message="scopes and audience have no meaning with grant: RefreshToken, because the refresh token determines them"
+type OAuth2 struct {
+	// tokenURL is the address of the token endpoint, over https. The same rules as for targets of the proxy restrict its
+	// address: it is public, unless the operator's PROXY_ALLOWED_RANGES allow it. The operator follows no redirect.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHost() != '' && !self.contains('#') && !self.matches('^[^/?]*//[^/?]*@')",message="tokenURL is an https URL without user and fragment, such as https://login.example.com/oauth2/token",messageExpression="'tokenURL is ' + self + '; allowed: an https URL without user and fragment, such as https://login.example.com/oauth2/token'"
+	TokenURL string `json:"tokenURL" yaml:"tokenURL"`
+
+	// grant is ClientCredentials or RefreshToken.
+	//
+	// +required
+	Grant OAuth2Grant `json:"grant" yaml:"grant"`
+
+	// clientId is the client's id, which is not secret.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	ClientID string `json:"clientId" yaml:"clientId"`
+
+	// clientSecretRef names the client's secret. Not set, with grant RefreshToken: the client is public.
+	//
+	// +optional
+	ClientSecretRef *SecretKeyRef `json:"clientSecretRef,omitempty" yaml:"clientSecretRef"`
+
+	// clientAuthentication is where a request has the client's id and secret: Header is HTTP's basic authentication, Body is
+	// a form's fields.
+	//
+	// +optional
+	// +kubebuilder:default=Header
+	ClientAuthentication ClientAuthentication `json:"clientAuthentication,omitempty" yaml:"clientAuthentication"`
+
+	// refreshTokenRef names the first refresh token. If an answer replaces the refresh token, the operator keeps the new one in its own
+	// Secret, and uses that from then on. After a change of the first refresh token, the operator uses the changed one.
+	//
+	// +optional
+	RefreshTokenRef *SecretKeyRef `json:"refreshTokenRef,omitempty" yaml:"refreshTokenRef"`
+
+	// scopes are the requested scopes. None: those that the token endpoint chooses.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern="^[!#-\\[\\]-~]+$"
+	Scopes []string `json:"scopes,omitempty" yaml:"scopes"`
+
+	// audience is the parameter audience of the request, which some token endpoints require. Not set: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Audience string `json:"audience,omitempty" yaml:"audience"`
+
+	// caBundle holds, as PEM, the only certificate authorities that the operator trusts for the token endpoint. Not set: the
+	// system's.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds at least one certificate in PEM"
+	CABundle string `json:"caBundle,omitempty" yaml:"caBundle"`
+}
+
+// SecretKeyRef names a key of a Secret in the Credential's namespace.
 type SecretKeyRef struct {
 	// name is the Secret's name.
 	//
@@ -115,8 +220,8 @@ type SecretKeyRef struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name" yaml:"name"`
 
-	// key is a key of the Secret's data. Its value has 1 to 16384 bytes. If the endpoint scrubs answers, it needs at least
-	// 8 bytes.
+	// key is a key of the Secret's data. Its value has 1 to 16384 bytes. If the endpoint scrubs answers, the value
+	// needs at least 8 bytes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

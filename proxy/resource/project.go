@@ -1,6 +1,7 @@
 package resource
 
-// ProjectSpec is the desired state of a project.
+// ProjectSpec is the desired state of a project: its id, title, region and retention, and the namespaces that may use
+// it.
 type ProjectSpec struct {
 	// projectId is the project's id in the paths of the API: 1 to 256 letters, digits and . _ ~ -, of which the first is a
 	// letter or digit. It is immutable. Of several Projects with the same id, the first one is in force. The others stay

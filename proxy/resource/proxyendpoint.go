@@ -1,11 +1,11 @@
 package resource
 
-// Access is how an endpoint authenticates its callers.
+// Access is how an endpoint authenticates its callers: by the header Origin or by an API key.
 //
 // +kubebuilder:validation:Enum=Origin;Key
 type Access string
 
-// The kinds of access.
+// The ways in which an endpoint authenticates its callers.
 const (
 	// AccessByOrigin checks the header Origin, which browsers enforce and other clients can forge.
 	AccessByOrigin Access = "Origin"
@@ -132,7 +132,7 @@ type Scrub struct {
 	PassUnreadable bool `json:"passUnreadable,omitempty" yaml:"passUnreadable"`
 }
 
-// Limits bound the requests of an endpoint.
+// Limits bound the requests of an endpoint: their rate, their number in flight, and the sizes of bodies.
 type Limits struct {
 	// requestsPerSecond is the rate of all callers together. 0: any number.
 	//
@@ -172,7 +172,8 @@ type Limits struct {
 	ResponseBytes int64 `json:"responseBytes,omitempty" yaml:"responseBytes"`
 }
 
-// Timeouts bound the phases of a request.
+// Timeouts bound the phases of a request: the connection, the wait for the answer's headers, idle time, and the whole
+// request.
 type Timeouts struct {
 	// connect bounds the connection to the target, and the TLS handshake separately; up to 1m. 0s: 10s.
 	//

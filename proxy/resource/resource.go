@@ -1,6 +1,6 @@
-// Package resource defines the specs of Project, Credential and ProxyEndpoint: the meaning, the bounds and the default of
-// each field. The objects of a Kubernetes cluster and the manifests of a folder have the same specs. The package imports
-// nothing of Kubernetes. The API server checks the markers' rules, and package manifest checks all specs.
+// Package resource defines the specs of Project, Credential and ProxyEndpoint: the meaning, the bounds and the default
+// of each field. The objects of a Kubernetes cluster and the manifests of a folder have the same specs. The package
+// imports nothing of Kubernetes. The API server checks the rules in the markers, and package manifest checks all specs.
 //
 // +kubebuilder:object:generate=true
 package resource
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Rule allows a domain, or all texts that a pattern matches as a whole. Exactly one of the two is set.
+// Rule allows a domain, or all texts that a pattern matches as a whole. Exactly one of domain and pattern is set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.domain) != has(self.pattern)",message="exactly one of domain and pattern is to be set"
 type Rule struct {
@@ -39,7 +39,7 @@ type Rule struct {
 // +kubebuilder:validation:MaxLength=32
 type Duration string
 
-// Parse returns the duration, and 0 for an empty one.
+// Parse returns the duration, or 0 if d is empty. It returns an error if d is not a duration such as 1m30s.
 func (d Duration) Parse() (time.Duration, error) {
 	if d == "" {
 		return 0, nil

@@ -47,6 +47,11 @@ spec:
         {{- end }}
       {{- end }}
       {{- $migrates := and (not (has .name (list "proxy" "console" "edge" "internal"))) .c.migrate.enabled }}
+      {{- $ownerEnv := "" }}
+      {{- if $migrates }}{{ $ownerEnv = include "lectern.migrationEnvironment" . | trim }}{{ end }}
+      {{- $ownerPasswords := include "lectern.passwordsVolume" (dict "name" "owner-passwords" "env" $ownerEnv) }}
+      {{- $env := include "lectern.environment" . | trim }}
+      {{- $passwords := include "lectern.passwordsVolume" (dict "name" "passwords" "env" $env) }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:
@@ -63,7 +68,7 @@ spec:
           imagePullPolicy: {{ $v.image.pullPolicy }}
           args: [migrate]
           env:
-            {{- include "lectern.migrationEnvironment" . | trim | nindent 12 }}
+            {{- $ownerEnv | nindent 12 }}
           {{- with .c.extraEnvFrom }}
           envFrom:
             {{- toYaml . | nindent 12 }}
@@ -72,9 +77,14 @@ spec:
             {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
             {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
-          {{- with .c.extraVolumeMounts }}
+          {{- if or $ownerPasswords .c.extraVolumeMounts }}
           volumeMounts:
+            {{- if $ownerPasswords }}
+            - {name: owner-passwords, mountPath: /etc/lectern/passwords, readOnly: true}
+            {{- end }}
+            {{- with .c.extraVolumeMounts }}
             {{- toYaml . | nindent 12 }}
+            {{- end }}
           {{- end }}
         {{- end }}
       {{- end }}
@@ -83,7 +93,7 @@ spec:
           image: {{ $image }}
           imagePullPolicy: {{ $v.image.pullPolicy }}
           env:
-            {{- include "lectern.environment" . | trim | nindent 12 }}
+            {{- $env | nindent 12 }}
           {{- with .c.extraEnvFrom }}
           envFrom:
             {{- toYaml . | nindent 12 }}
@@ -111,8 +121,11 @@ spec:
           securityContext:
             {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
           {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}
-          {{- if or $manifests .c.extraVolumeMounts }}
+          {{- if or $passwords $manifests .c.extraVolumeMounts }}
           volumeMounts:
+            {{- if $passwords }}
+            - {name: passwords, mountPath: /etc/lectern/passwords, readOnly: true}
+            {{- end }}
             {{- if $manifests }}
             - {name: manifests, mountPath: /etc/lectern/manifests, readOnly: true}
             {{- end }}
@@ -123,8 +136,13 @@ spec:
         {{- with .c.extraContainers }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- if or $manifests .c.extraVolumes }}
+      {{- if or $passwords $ownerPasswords $manifests .c.extraVolumes }}
       volumes:
+        {{- range list $passwords $ownerPasswords }}
+        {{- with . }}
+        - {{ . | nindent 10 | trim }}
+        {{- end }}
+        {{- end }}
         {{- if $manifests }}
         - name: manifests
           secret: {secretName: {{ $v.proxy.manifests.existingSecret }}}

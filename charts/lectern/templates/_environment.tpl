@@ -44,6 +44,35 @@
       {{- end }}
 {{- end }}
 
+{{/* The URL of a server from a Secret, and the file of its password if the Secret has it as a key: dict name (of the variables,
+     without _URL), secret, passwordKeys, optional. */}}
+{{- define "lectern.fromServer" -}}
+{{- include "lectern.fromSecret" (dict "name" (printf "%s_URL" .name) "secret" .secret "optional" .optional) }}
+{{- if has (printf "%s_PASSWORD" .name) .passwordKeys }}
+- name: {{ .name }}_PASSWORD_FILE
+  value: /etc/lectern/passwords/{{ .secret }}/{{ .name }}_PASSWORD
+{{- end }}
+{{- end }}
+
+{{/* The volume of the password files that an environment names, or nothing: dict name, env. Kubernetes updates its files, as it
+     would not with subPath. */}}
+{{- define "lectern.passwordsVolume" -}}
+{{- $sources := list -}}
+{{- range .env | fromYamlArray -}}
+{{- if hasPrefix "/etc/lectern/passwords/" (toString .value) -}}
+{{- $path := trimPrefix "/etc/lectern/passwords/" .value -}}
+{{- $sources = append $sources (dict "secret" (dict "name" (dir $path) "items" (list (dict "key" (base $path) "path" $path)))) -}}
+{{- end -}}
+{{- end -}}
+{{- with $sources -}}
+name: {{ $.name }}
+projected:
+  defaultMode: 0440
+  sources:
+    {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end }}
+
 {{/*
 TRUSTED_PROXIES of a component: dict root, name, c. By default nobody is trusted where clients may reach the Service without
 a gateway: their address may be replaced by a private one on the way, and any header of theirs would be believed.
@@ -106,6 +135,10 @@ private
 {{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
 {{- if $region.enabled }}{{ $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int $region.service.internalPort)) }}{{ end -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
+{{- if .c.fetchCredentials -}}
+{{- $_ := set $env "FETCH_CREDENTIALS" "true" -}}
+{{- range $name, $value := $v.proxy.config }}{{ if has $name (list "PROXY_ALLOWED_RANGES" "PROXY_DENIED_RANGES" "PROXY_NAT64_PREFIXES") }}{{ $_ := set $env $name (toString $value) }}{{ end }}{{ end -}}
+{{- end -}}
 {{- end -}}
 {{- range $name, $value := .c.config }}{{ $_ := set $env $name (toString $value) }}{{ end -}}
 {{- toYaml $env -}}
@@ -137,10 +170,10 @@ private
 {{- end }}
 {{- if $isService }}
 {{- $database := include "lectern.secret.database" . }}
-{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database) }}
-{{ include "lectern.fromSecret" (dict "name" "READ_DATABASE_URL" "secret" $database "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "optional" true) }}
+{{ include "lectern.fromServer" (dict "name" "DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys) }}
+{{ include "lectern.fromServer" (dict "name" "READ_DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys "optional" true) }}
+{{ include "lectern.fromServer" (dict "name" "INGEST_DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys "optional" true) }}
+{{ include "lectern.fromServer" (dict "name" "REMOVE_DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "optional" true) }}
 {{- end }}
@@ -149,18 +182,18 @@ private
 {{- end }}
 {{- if eq .name "region" }}
 {{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "optional" true) }}
+{{ include "lectern.fromServer" (dict "name" "AUTH_ADMIN_DATABASE" "secret" $auth "passwordKeys" $v.auth.passwordKeys "optional" true) }}
 {{- end }}
 {{- if eq .name "operator" }}
 {{- if (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).enabled }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys) }}
 {{- end }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth) }}
+{{ include "lectern.fromServer" (dict "name" "AUTH_ADMIN_DATABASE" "secret" $auth "passwordKeys" $v.auth.passwordKeys) }}
 {{- else if include "lectern.usesStores" . }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "optional" (eq .name "proxy")) }}
+{{ include "lectern.fromServer" (dict "name" "AUTH_DATABASE" "secret" $auth "passwordKeys" $v.auth.passwordKeys "optional" (eq .name "proxy")) }}
 {{- end }}
 {{- if and $v.redis.enabled (include "lectern.usesStores" .) }}
-{{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root)) }}
+{{ include "lectern.fromServer" (dict "name" "REDIS" "secret" (include "lectern.secret.redis" .root) "passwordKeys" $v.redis.passwordKeys) }}
 {{- if $v.redis.requireTLS }}
 - name: REDIS_REQUIRE_TLS
   value: "true"
@@ -182,12 +215,12 @@ private
 - name: LOG_FORMAT
   value: {{ .root.Values.telemetry.logFormat | quote }}
 {{- if ne .name "operator" }}
-{{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database) }}
+{{ include "lectern.fromServer" (dict "name" "MIGRATE_DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys) }}
 {{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "optional" true) }}
 {{- end }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "optional" true) }}
+{{ include "lectern.fromServer" (dict "name" "AUTH_MIGRATE_DATABASE" "secret" $auth "passwordKeys" .root.Values.auth.passwordKeys "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth) }}
 {{- with .c.extraEnv }}

@@ -133,8 +133,8 @@ spec:
               {{- include "lectern.selector" (dict "root" $.root "name" .) | nindent 14 }}
         {{- end }}
     {{- end }}
-    {{- if eq .name "proxy" }}
-    # Third parties, on the ports that endpoints name.
+    {{- if or (eq .name "proxy") (and (eq .name "operator") .c.fetchCredentials) }}
+    # Third parties, on the ports that endpoints and token URLs name.
     - to:
         - ipBlock:
             cidr: 0.0.0.0/0

@@ -16,17 +16,24 @@
 {{- end -}}
 {{- $read := dict -}}
 {{- range $pod := $pods -}}
+{{- $refs := list -}}
 {{- range concat ($pod.spec.initContainers | default list) $pod.spec.containers -}}
 {{- range $env := .env -}}
-{{- with dig "valueFrom" "secretKeyRef" "" . -}}
+{{- with dig "valueFrom" "secretKeyRef" "" . }}{{ $refs = append $refs (merge (dict "variable" $env.name) .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range $pod.spec.volumes -}}
+{{- range dig "projected" "sources" list . -}}
+{{- $refs = append $refs (dict "variable" "" "name" .secret.name "key" (first .secret.items).key) -}}
+{{- end -}}
+{{- end -}}
+{{- range $refs -}}
 {{- $secret := index $read .name | default (dict "must" dict "may" dict) -}}
 {{- $word := regexReplaceAll "[^A-Z0-9]+" (upper (ternary (printf "%s-%s" $pod.name .key) .key (or (eq .name $pod.database) (hasPrefix "sync-" $pod.name)))) "_" | printf "$%s" -}}
 {{- if eq .name $keys }}{{ $word = ternary "ops=$(openssl rand -hex 32)" "$(openssl rand -hex 32)" (eq .key "ADMIN_API_KEYS") }}{{ end -}}
-{{- if eq $env.name "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ $_ := set $secret "later" (list .key) }}{{ end -}}
+{{- if eq .variable "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ $_ := set $secret "later" (list .key) }}{{ end -}}
 {{- if .optional }}{{ $_ := set $secret.may .key $word }}{{ else }}{{ $_ := set $secret.must .key $word }}{{ end -}}
 {{- $_ := set $read .name $secret -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $v.retention.enabled -}}

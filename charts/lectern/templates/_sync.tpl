@@ -39,6 +39,13 @@
 {{- $mounts = append $mounts (dict "name" "state" "mountPath" "/state") -}}
 {{- $volumes = append $volumes (dict "name" "state" "persistentVolumeClaim" (dict "claimName" .c.push.volumeClaim)) -}}
 {{- end -}}
+{{- $headers := and .c.push.enabled .c.push.headers -}}
+{{- if $headers -}}
+{{- $item := dict "key" "LECTERN_SYNC_HEADERS" "path" "LECTERN_SYNC_HEADERS" -}}
+{{- $source := dict "secret" (dict "name" (.c.to.existingSecret | default $object) "items" (list $item)) -}}
+{{- $mounts = append $mounts (dict "name" "headers" "mountPath" "/etc/lectern/headers" "readOnly" true) -}}
+{{- $volumes = append $volumes (dict "name" "headers" "projected" (dict "defaultMode" 0440 "sources" (list $source))) -}}
+{{- end -}}
 {{- if .verify -}}
 {{- $mounts = append $mounts (dict "name" "records" "mountPath" "/tmp") -}}
 {{- $volumes = append $volumes (dict "name" "records" "emptyDir" (dict "sizeLimit" .c.verify.storage)) -}}
@@ -98,6 +105,9 @@ spec:
         {{- end }}
         {{- if .c.push.resume }}
         - --resume
+        {{- end }}
+        {{- if $headers }}
+        - --header-file=/etc/lectern/headers/LECTERN_SYNC_HEADERS
         {{- end }}
         {{- end }}
       env:

@@ -4,12 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Scope is a permission of an API key.
+// Scope is a permission of an API key: to read entries, embeddables or experiments, or to use the credential proxy.
 //
 // +kubebuilder:validation:Enum="entries:read";"embeddables:read";"experiments:read";"proxy:use"
 type Scope string
 
-// APIKeySpec is the desired state of an API key.
+// APIKeySpec is the desired state of an API key: its project and permissions, when it ends, and the Secret that
+// receives it.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.secret) && has(self.secret.name)) == (has(oldSelf.secret) && has(oldSelf.secret.name)) && (!(has(self.secret) && has(self.secret.name)) || self.secret.name == oldSelf.secret.name)",message="secret.name is immutable: make another APIKey for another Secret"
 type APIKeySpec struct {
@@ -65,7 +66,8 @@ type APIKeySpec struct {
 	URL string `json:"url,omitempty"`
 }
 
-// APIKeyRotation is the schedule by which a key is replaced.
+// APIKeyRotation is the schedule by which the operator replaces a key. It also sets how long the previous key stays
+// valid.
 //
 // +kubebuilder:validation:XValidation:rule="!self.every.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || !self.overlap.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || duration(self.overlap) < duration(self.every)",message="overlap is shorter than every",messageExpression="'overlap is ' + self.overlap + ' and every is ' + self.every + '; allowed: an overlap shorter than every (not set, overlap is 1h)'"
 type APIKeyRotation struct {
@@ -88,7 +90,7 @@ type APIKeyRotation struct {
 	Overlap metav1.Duration `json:"overlap,omitempty"`
 }
 
-// APIKeySecret is the Secret that receives a key.
+// APIKeySecret names the Secret that receives a key, and the keys of the Secret's data.
 type APIKeySecret struct {
 	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It is immutable. The
 	// operator does not change an existing Secret of that name that it did not create.
@@ -106,7 +108,7 @@ type APIKeySecret struct {
 	Keys APIKeySecretKeys `json:"keys,omitzero"`
 }
 
-// APIKeySecretKeys are the keys of the data in the Secret of an APIKey.
+// APIKeySecretKeys names the keys of the Secret's data that hold the API key, the project's id and the API's address.
 //
 // +kubebuilder:validation:XValidation:rule="self.apiKey != self.projectId && self.apiKey != self.url && self.projectId != self.url",message="apiKey, projectId and url are three different names",messageExpression="'apiKey is ' + self.apiKey + ', projectId is ' + self.projectId + ' and url is ' + self.url + '; allowed: three different names'"
 type APIKeySecretKeys struct {
@@ -230,7 +232,7 @@ type APIKey struct {
 	Status APIKeyStatus `json:"status,omitzero"`
 }
 
-// APIKeyList is a list of APIKeys.
+// APIKeyList is the answer of the API server to a request that lists APIKeys.
 //
 // +kubebuilder:object:root=true
 type APIKeyList struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
-// CredentialStatus is the observed state of a credential. It never contains the value.
+// CredentialStatus is the observed state of a credential. The status never contains the credential's value.
 type CredentialStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
@@ -14,7 +14,8 @@ type CredentialStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, SecretNotFound, SecretKeyNotFound,
-	// SecretValueInvalid, Conflict, NotDeclared or NotGranted.
+	// SecretValueInvalid, SecretNotOwned, SecretRefused, Fetching, FetchFailing, FetchDisabled, Conflict, NotDeclared or
+	// NotGranted.
 	//
 	// +optional
 	// +listType=map
@@ -23,7 +24,7 @@ type CredentialStatus struct {
 }
 
 // Credential is a value that the credential proxy inserts into requests to third parties, and the requests that may use
-// it. A Secret holds the value.
+// the value. A Secret holds the value.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,6 +39,7 @@ type CredentialStatus struct {
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`,description="The id in placeholders"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.spec.valueFrom.secretKeyRef.name`,description="The Secret that holds the value"
+// +kubebuilder:printcolumn:name="Token URL",type=string,priority=1,JSONPath=`.spec.valueFrom.oauth2.tokenURL`,description="Where the operator fetches the value"
 type Credential struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -57,7 +59,7 @@ type Credential struct {
 	Status CredentialStatus `json:"status,omitzero"`
 }
 
-// CredentialList is a list of Credentials.
+// CredentialList is the answer of the API server to a request that lists Credentials.
 //
 // +kubebuilder:object:root=true
 type CredentialList struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
-// ProjectStatus is the observed state of a project.
+// ProjectStatus is the observed state of a project: its zone and offset in the region service, and its conditions.
 type ProjectStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
@@ -29,8 +29,8 @@ type ProjectStatus struct {
 	// +optional
 	UTCOffset string `json:"utcOffset,omitempty"`
 
-	// conditions are the object's conditions. Ready has a reason of Synced, RegionUnavailable, RegionRefused, Conflict or
-	// Deleting. Accepted reports whether this object declares the project, with a reason of Declared or Conflict.
+	// conditions are the object's conditions. Ready has a reason of Synced, Declared, RegionUnavailable, RegionRefused
+	// or Conflict. Accepted reports whether this object declares the project, with a reason of Declared or Conflict.
 	//
 	// +optional
 	// +listType=map
@@ -38,8 +38,8 @@ type ProjectStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Project is a project whose data is read through the API: its id, title and region. The operator sends them to the
-// region service.
+// Project is a project whose data is read through the API: its id, title and region. The operator sends the id, the
+// title and the region to the region service.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -72,7 +72,7 @@ type Project struct {
 	Status ProjectStatus `json:"status,omitzero"`
 }
 
-// ProjectList is a list of Projects.
+// ProjectList is the answer of the API server to a request that lists Projects.
 //
 // +kubebuilder:object:root=true
 type ProjectList struct {

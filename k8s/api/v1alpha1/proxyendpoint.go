@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
-// ProxyEndpointStatus is the observed state of an endpoint.
+// ProxyEndpointStatus is the observed state of an endpoint: whether the current version of the object is in force.
 type ProxyEndpointStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
@@ -56,7 +56,7 @@ type ProxyEndpoint struct {
 	Status ProxyEndpointStatus `json:"status,omitzero"`
 }
 
-// ProxyEndpointList is a list of ProxyEndpoints.
+// ProxyEndpointList is the answer of the API server to a request that lists ProxyEndpoints.
 //
 // +kubebuilder:object:root=true
 type ProxyEndpointList struct {

@@ -1,5 +1,6 @@
-// Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by
-// the environment. Its command retention is the retention job; its command uninstall removes its finalizers and Lease.
+// Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by the
+// environment. Its command retention is the retention job. Its command uninstall removes the operator's finalizers and
+// Lease. Its command migrate migrates the key database.
 package main
 
 import (
@@ -26,25 +27,27 @@ func main() {
 	))
 }
 
-// serve runs the operator. Kubernetes' libraries log through globals, which are a program's to set.
+// serve runs the operator. It also sets the global loggers of Kubernetes' libraries, which only a program may set, not
+// a package.
 func serve(ctx context.Context, cfg operator.Config) error {
 	cfg.Cluster.OnLogger = logLibraries
 	return operator.Run(ctx, cfg)
 }
 
-// retain runs the retention job.
+// retain runs the retention job once. The global loggers of Kubernetes' libraries write to the log of the job.
 func retain(ctx context.Context, cfg retention.Config) error {
 	cfg.Cluster.OnLogger = logLibraries
 	return retention.Run(ctx, cfg)
 }
 
-// uninstallRelease removes finalizers and the Lease after the operator has been uninstalled.
+// uninstallRelease removes the operator's finalizers and Lease after the operator has been uninstalled. The global
+// loggers of Kubernetes' libraries write to the log of the job.
 func uninstallRelease(ctx context.Context, cfg uninstall.Config) error {
 	cfg.Cluster.OnLogger = logLibraries
 	return uninstall.Run(ctx, cfg)
 }
 
-// logLibraries has Kubernetes' libraries log to log.
+// logLibraries makes the global loggers of klog and controller-runtime write to log.
 func logLibraries(log *slog.Logger) {
 	sink := logr.FromSlogHandler(log.Handler())
 	klog.SetLogger(sink)

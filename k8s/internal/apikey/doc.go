@@ -8,12 +8,12 @@
 // memory or on the object's status: the status is for people and is written last.
 //
 // The database holds the SHA-256 of each key. A reconcile hashes the Secret's values to find their keys. The
-// current key is the one in the Secret that the database accepts. For each key the database also holds:
+// current key is the key in the Secret that the database accepts. For each key the database also holds:
 //
 //   - its owner: the object's UID in this cluster
 //   - its number among the owner's keys
 //   - the value of lectern.dev/rotate when the key was minted
-//   - the time of its delivery, which is when the operator saw it in the Secret
+//   - the time of its delivery, which is when the operator saw the key in the Secret
 //
 // # The order, and the state after a crash
 //
@@ -21,8 +21,9 @@
 // it. The operator still mints first and writes the Secret second. In the other order, a crash would leave a
 // Secret with a key that does not work. Clients would fail until an operator is back.
 //
-// So a crash can leave a working key that nobody has. The next run finds it undelivered and not in the Secret,
-// and revokes it before it mints another. Each object has at most one such key. A crash can come after each step:
+// So a crash can leave a working key that nobody has. The next run finds the key undelivered and not in the Secret,
+// and revokes the key before it mints another key. Each object has at most one such key. A crash can come after each
+// step:
 //
 //   - After the finalizer is added, the object has no keys: the next run mints.
 //   - After a key is minted, nobody has it: the next run revokes it and mints again.
@@ -30,19 +31,19 @@
 //   - After the delivery is recorded, the previous key has no expiry: the next run sets it.
 //   - After the expiry of the previous key is set, the status is old: the next run writes it.
 //   - After some keys of a deleted object are revoked, the next run revokes the rest.
-//   - After all of them are revoked, the next run removes the finalizer.
+//   - After all keys of a deleted object are revoked, the next run removes the finalizer.
 //
-// A failed call may have succeeded and lost its answer. That is the same as a crash after the call, and is handled
-// the same way: the next run reads everything again. So a failed step undoes nothing. In particular, a run does
-// not revoke a key whose Secret it could not write, because the write may have arrived.
+// A failed call may have succeeded and lost its answer. The next run handles a failed call like a crash after the
+// call: it reads everything again. So a failed step undoes nothing. In particular, a run does not revoke a key whose
+// Secret it could not write, because the write may have arrived.
 //
 // # Two operators
 //
 // An operator that lost its lease without noticing can work on an object at the same time as its successor.
 //
 //   - The database assigns each number of an owner's keys once. Of two operators that rotate, one mints.
-//   - For [Options.Settle], nobody touches an undelivered key and nobody mints another. Its minter must write the
-//     Secret within half of that time.
+//   - For [Options.Settle], no operator takes an undelivered key for lost, or mints another key. The operator that
+//     minted the key must write the Secret within half of that time.
 //   - A new Secret is created, never merged into an existing one. An existing Secret is applied with the
 //     resourceVersion that was read. So a late operator cannot overwrite a newer Secret.
 //   - The cache can be out of date. Before a run changes anything, it reads the object from the API server and
@@ -51,16 +52,16 @@
 // # Ownership of the Secret
 //
 // A Secret belongs to an object if its controller owner reference has the object's UID. The operator leaves every
-// other Secret unchanged, whatever its labels: the condition reports it, and no key is minted. Values that others
-// add to the Secret stay.
+// other Secret unchanged, whatever its labels. The condition then reports the conflict, and no key is minted. Values
+// that other programs add to the operator's Secret stay.
 //
 // # Ownership of the project
 //
-// A Project must declare the project. The object must be in the Project's namespace or in one that it allows.
-// If the Project belongs to another namespace and does not allow this one, the object has no keys: existing
-// keys are revoked at once. If no Project declares the project, nothing is minted, but existing keys continue
-// to work, so that an administrator can replace a Project. With [Options.AllowUndeclared], every namespace may
-// use a project that no Project declares.
+// A Project must declare the project. The object must be in the Project's namespace or in a namespace that the
+// Project allows. If the Project does not allow the object's namespace, the object has no keys: existing keys are
+// revoked at once. If no Project declares the project, no key is minted, but existing keys continue to work, so
+// that an administrator can replace a Project. With [Options.AllowUndeclared], every namespace may use a project
+// that no Project declares.
 //
 // # Rotation
 //
@@ -70,19 +71,21 @@
 //   - when lectern.dev/rotate has a value other than the one that the current key was minted with
 //   - when the Secret was deleted, or holds no working key
 //   - when someone else set an expiry on the current key (lectern keys rotate)
-//   - when lectern.dev/revoke-keys names it
+//   - when lectern.dev/revoke-keys names the current key
 //
-// The previous key works for the overlap, counted from the delivery of the new key. This also applies when the
+// The previous key works for the overlap, counted from the delivery of the new key. The overlap also applies when the
 // Secret was deleted or edited, because clients still hold the old value. A leaked key that
 // lectern.dev/revoke-keys names is revoked without overlap. Changes of scopes, rate and expiry apply to existing
-// keys within a second, and rotate none.
+// keys, and rotate none.
 //
 // # Deletion
 //
-// The finalizer holds the object until its keys are revoked. Objects in the operator's own namespace have none: a
-// namespace that is deleted takes the operator away, and would then wait for ever. A sweep revokes their keys as soon as
-// the operator sees that they are gone. If the database is unreachable for
-// [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric. The sweep runs at start
-// and every few minutes. It revokes keys without an object, in whatever namespace that was, and those of objects whose
-// namespace has not been watched for an hour. It finds keys that were revoked or used outside Kubernetes.
+// The finalizer holds the object until its keys are revoked. Objects in the operator's own namespace have no
+// finalizer. A deletion of that namespace also deletes the operator, and no program would then remove the finalizer.
+// A sweep revokes the keys of such objects as soon as the operator sees that the objects are gone. If the database is
+// unreachable for [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric.
+//
+// The sweep runs at start and every few minutes. It revokes keys whose object no longer exists in any namespace. It
+// also revokes keys of objects whose namespace has not been watched for an hour. It finds keys that were revoked or
+// used outside Kubernetes.
 package apikey

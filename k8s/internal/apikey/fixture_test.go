@@ -104,7 +104,7 @@ func setup(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	db := pgtest.Database(t, pgkeys.Schema())
-	if b.pool, err = pgdb.Open(t.Context(), config.NewSecret(db.AdminURL), pgdb.Options{MaxConns: 8}); err != nil {
+	if b.pool, err = pgdb.Open(t.Context(), config.NewServerURL(db.AdminURL), pgdb.Options{MaxConns: 8}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.pool.Close)

@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
-// state holds the data of one object that a run has read.
+// state holds everything that a run has read about one APIKey. [plan] computes the next step from a state and the time.
 type state struct {
 	deleting bool
 	held     bool // the object has the finalizer, or needs none
@@ -21,7 +21,7 @@ type state struct {
 	stuck    bool               // minting failed in this run; steps that need no new key continue
 }
 
-// want is the desired state of the object.
+// want is the desired state of an APIKey, from its spec and its annotations.
 type want struct {
 	project string
 	terms   pgkeys.Terms
@@ -31,7 +31,8 @@ type want struct {
 	overlap time.Duration
 }
 
-// secret is the observed state of the object's Secret.
+// secret is the observed state of an APIKey's Secret, with hashes in place of its values. The zero secret means that no
+// Secret exists.
 type secret struct {
 	exists bool
 	owned  bool        // the object is its controller
@@ -40,7 +41,7 @@ type secret struct {
 	tidy   bool        // its other fields that belong to the operator are correct
 }
 
-// effect is a kind of step.
+// effect is the kind of a step: how the step changes the object, its keys or its Secret.
 type effect string
 
 const (
@@ -55,7 +56,7 @@ const (
 	release effect = "release" // remove the finalizer
 )
 
-// cause is the reason to mint or revoke a key. Metrics and logs contain its values.
+// cause is the reason to mint or revoke a key. Metrics and logs contain the text of a cause.
 type cause string
 
 const (
@@ -73,7 +74,7 @@ const (
 	notWatched    cause = "not_watched"    // the object's namespace is no longer watched
 )
 
-// step is the next step.
+// step is one change that a run makes to an APIKey, its keys or its Secret. The zero step changes nothing.
 type step struct {
 	do    effect
 	key   pgkeys.Owned // for deliver, amend, end, revoke and tidy
@@ -82,7 +83,8 @@ type step struct {
 	why   cause        // for mint and revoke
 }
 
-// current returns the key that the Secret holds and the database accepts, or nil if there is none.
+// current returns the key that the object's Secret holds and the database accepts. It returns nil if there is none, or
+// if the Secret is not the object's own.
 func (s *state) current() *pgkeys.Owned {
 	if !s.secret.owned {
 		return nil
@@ -95,8 +97,9 @@ func (s *state) current() *pgkeys.Owned {
 	return nil
 }
 
-// plan returns the next step. If there is none, it returns the time of the next reconcile; zero means to wait for
-// an event. settle is how long an undelivered key is left to the operator that minted it.
+// plan returns the next step for an object in state s. If no step is left, it returns the zero step and the time of the
+// next reconcile. A zero time means that the object only waits for an event. An undelivered key counts as lost only
+// after the time settle.
 func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Time) {
 	switch {
 	case s.deleting:
@@ -183,9 +186,9 @@ func planDeletion(s state) step {
 	return step{do: release}
 }
 
-// settledAt returns the time before which no key is minted, or zero. Each undelivered key has settle, from its
-// creation, to reach the Secret. If the Secret holds no working key, the newest key has that time too. Otherwise two
-// writers of the same Secret would make each other rotate without end.
+// settledAt returns the time before which no key is minted, or zero. Each undelivered key that the Secret does not hold
+// has the time settle, from its creation, to reach the Secret. If the Secret holds no working key, the newest key has
+// the same time. Otherwise two writers of the same Secret would make each other rotate without end.
 func settledAt(s state, current *pgkeys.Owned, settle time.Duration) time.Time {
 	var at time.Time
 	for i, k := range s.keys {
@@ -223,8 +226,8 @@ func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 	return "", false
 }
 
-// termsOf returns the desired terms of k. A previous key, or one that was set to end, keeps its expiry unless the
-// object's is earlier.
+// termsOf returns the desired terms of k. A previous key, or a key whose end was set, keeps an expiry that is earlier
+// than spec.expiresAt.
 func (s *state) termsOf(k pgkeys.Owned, current *pgkeys.Owned) pgkeys.Terms {
 	terms := s.want.terms
 	isCurrent := current != nil && k.ID == current.ID
@@ -242,7 +245,7 @@ func same(a, b pgkeys.Terms) bool {
 	return a.Name == b.Name && a.Scopes == b.Scopes && a.Rate == b.Rate && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// earlier returns the earlier of two times. Zero means no time.
+// earlier returns the earlier of two times. If one time is zero, earlier returns the other time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// mostSteps is more than any run needs. A run that reaches it fails and is retried.
+	// mostSteps bounds the steps of a run. A run that needs more steps fails and is retried.
 	mostSteps = 64
 
-	// revokeRetry is the interval at which a deletion retries its revocations while the database is unreachable.
+	// revokeRetry is the longest interval at which a deletion retries its revocations while the database cannot be
+	// used.
 	revokeRetry = 5 * time.Second
 
 	// requeueDelay is the delay before the next reconcile of an object that changed during a run.
 	requeueDelay = 200 * time.Millisecond
 )
 
-// reconciler reconciles APIKeys.
+// reconciler is the controller of APIKeys. It keeps a working key in the Secret of each APIKey by the steps of [plan].
 type reconciler struct {
 	Options
 	events events.EventRecorder
@@ -39,7 +40,8 @@ type reconciler struct {
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
 
-// Reconcile executes the steps that one object needs, and writes its status.
+// Reconcile executes the steps that one APIKey needs, and writes its status. If an APIKey of the operator's own
+// namespace is gone, Reconcile requests a sweep, which revokes the keys.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.APIKey
 	if err := r.Client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -70,7 +72,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return one.conclude(ctx, wake, err)
 }
 
-// steps executes steps until none is left. If minting fails, it continues with the steps that need no new key.
+// steps executes steps until none is left, and returns the time of the next reconcile, or zero. If minting fails for
+// another reason than errAgain, it continues with the steps that need no new key, and returns the error at the end. Any
+// other failure ends the run.
 func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 	for range mostSteps {
 		next, wake := plan(r.state, r.Now(), r.Settle)
@@ -89,7 +93,8 @@ func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 	return time.Time{}, errors.Join(err, fmt.Errorf("there is still something to do after %d steps", mostSteps))
 }
 
-// conclude writes the status after a run, and returns when to reconcile next.
+// conclude writes the status after a run, and returns when to reconcile next. The argument err is the error of the run,
+// or nil.
 func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcile.Result, error) {
 	now := r.Now()
 	if r.state.deleting && err != nil {
@@ -133,7 +138,8 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
 }
 
-// postpone schedules the retry of a deletion that failed. After RevokeWithin it removes the finalizer instead.
+// postpone schedules the retry of a deletion that failed with err. If the key database still cannot be used after
+// RevokeWithin, it removes the finalizer instead, and the sweep revokes the keys later.
 func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile.Result, error) {
 	var f *fault
 	if errors.Is(err, errAgain) {

@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
-// run is one reconcile of one object.
+// run is one reconcile of one APIKey, with the state that the reconcile has read.
 type run struct {
 	*reconciler
 	object  *v1alpha1.APIKey
@@ -30,7 +30,7 @@ type run struct {
 	written bool // this run wrote the Secret, so live is out of date
 }
 
-// fault is the failure of a step, with the reason and the message of the condition.
+// fault is the failure of a read or of a step, with the reason and the message of the condition.
 type fault struct {
 	reason  string // for the condition Ready
 	message string
@@ -40,13 +40,13 @@ type fault struct {
 func (f *fault) Error() string { return f.err.Error() }
 func (f *fault) Unwrap() error { return f.err }
 
-// keysFault returns the fault for an error of the key database.
+// keysFault returns the fault DatabaseUnavailable for an error of the key database.
 func keysFault(err error) error {
 	return &fault{v1alpha1.ReasonDatabaseUnavailable, "The database of the keys cannot be used now. The operator retries.", err}
 }
 
-// secretFault returns the fault for a failed write of the Secret. Its message leaves out a webhook's text, which may
-// quote the Secret.
+// secretFault returns the fault SecretRefused for a failed write of the Secret. The fault's message leaves out the text
+// of a webhook, which may quote the Secret.
 func secretFault(err error) error {
 	why := string(apierrors.ReasonForError(err))
 	if why == "" {
@@ -55,10 +55,13 @@ func secretFault(err error) error {
 	return &fault{v1alpha1.ReasonSecretRefused, "The Secret cannot be written (" + why + "). The operator retries.", err}
 }
 
-// errAgain is returned when the state that was read is out of date, and the object must be reconciled again.
+// errAgain means that the state that a run has read is out of date. The operator reconciles the object again after
+// requeueDelay.
 var errAgain = errors.New("the object, its Secret or its keys changed during the reconcile")
 
-// read reads the state that the next step depends on.
+// read sets r.state from the object, the key database, the Projects and the Secret. It returns a [fault] if the spec is
+// invalid, the database cannot be used or the operator may not read the Secret. Of an object that is being deleted, it
+// reads the keys at most.
 func (r *run) read(ctx context.Context) error {
 	r.known = false
 	r.state = state{
@@ -92,8 +95,8 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// decide reports whether the object's namespace may have keys of the project. The cache can be out of date, so decide
-// asks the API server before the caller revokes a key.
+// decide returns whether the object's namespace may have keys of the project. The cache can be out of date, so decide
+// also asks the API server before it refuses an object that has keys.
 func (r *run) decide(ctx context.Context) (ownership.Decision, error) {
 	ask := func(reader client.Reader, namespaces ...string) (ownership.Decision, error) {
 		declaring, err := ownership.Declaring(ctx, reader, r.state.want.project, namespaces...)
@@ -175,7 +178,8 @@ func revokedBecause(why cause) string {
 	return "the object is being deleted"
 }
 
-// gone returns the error for a failed change of a key: errAgain if the key no longer exists.
+// gone returns the error for a failed change of a key. The error is errAgain if the database has no such key or no
+// longer accepts it, and otherwise a [fault].
 func (r *run) gone(err error) error {
 	if errors.Is(err, pgkeys.ErrNotFound) {
 		return errAgain
@@ -195,7 +199,8 @@ func (r *run) drop(id string) {
 	r.state.keys = slices.DeleteFunc(r.state.keys, func(k pgkeys.Owned) bool { return k.ID == id })
 }
 
-// setFinalizer adds or removes the finalizer. It returns errAgain if the object has changed since it was read.
+// setFinalizer adds the finalizer of the object if on is true, and otherwise removes it. It returns errAgain if the
+// object has changed since the run read it, or is gone.
 func (r *run) setFinalizer(ctx context.Context, on bool) error {
 	before := r.object.DeepCopy()
 	if on {
@@ -216,7 +221,7 @@ func (r *run) setFinalizer(ctx context.Context, on bool) error {
 }
 
 // mint mints a key and puts it into the Secret. It tries the write as a dry run first. Otherwise each retry would mint
-// a key for a Secret that cannot be written.
+// a key for a Secret that cannot be written. It returns errAgain if another operator has minted meanwhile.
 func (r *run) mint(ctx context.Context, why cause) error {
 	if r.written {
 		return errAgain
@@ -281,7 +286,8 @@ func mintedBecause(why cause) string {
 	return "it is the first key"
 }
 
-// tidy writes the Secret again with the key that it holds.
+// tidy writes the Secret again with the key k, which the Secret already holds, to correct the other fields of the
+// Secret.
 func (r *run) tidy(ctx context.Context, k pgkeys.Owned) error {
 	if r.written || r.live == nil {
 		return errAgain
@@ -309,7 +315,7 @@ func (r *run) log(ctx context.Context, what string, k pgkeys.Owned, more ...slog
 	r.Log.LogAttrs(ctx, slog.LevelInfo, what, attrs...)
 }
 
-// event records an event on the object.
+// event records an event of the type Normal on the object.
 func (r *run) event(reason, note string, args ...any) {
 	r.events.Eventf(r.object, nil, corev1.EventTypeNormal, reason, "Reconcile", note, args...)
 }

@@ -25,11 +25,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// annotationKeyID on a Secret contains the id of the key that it holds. The id is not secret, so a tool that restarts
-// workloads after a change of the Secret can show it.
+// annotationKeyID on a Secret contains the id of the key that the Secret holds. The id is not secret, so a tool that
+// restarts workloads after a change of the Secret can show it.
 const annotationKeyID = v1alpha1.Group + "/key-id"
 
-// contents is the desired content of a Secret.
+// contents is the desired content of an APIKey's Secret: three values and their names, the name of the Secret, and the
+// id of the key.
 type contents struct {
 	key, project, url                   config.Secret // url may be empty: then there is none
 	keyName, projectName, urlName, name string
@@ -45,7 +46,7 @@ func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 	}
 }
 
-// data returns the Secret's values by name.
+// data returns the values of the Secret by name: the key, the project's id and, if it is set, the API's address.
 func (c contents) data() map[string][]byte {
 	data := map[string][]byte{c.keyName: []byte(c.key.Reveal()), c.projectName: []byte(c.project.Reveal())}
 	if !c.url.IsZero() {
@@ -54,7 +55,8 @@ func (c contents) data() map[string][]byte {
 	return data
 }
 
-// judge returns the observed state of the object's Secret. live is nil if there is none.
+// judge compares live, the Secret that was read, with the desired content c. It returns the observed state of the
+// Secret. live is nil if no Secret exists.
 func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 	if live == nil {
 		return secret{}
@@ -81,7 +83,8 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 	return s
 }
 
-// textOf returns the text of a key that the Secret holds.
+// textOf returns the value of the Secret that is the key with the hash h. The result is false if no value has this
+// hash.
 func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
 	for _, value := range live.Data {
 		if auth.HashKey(string(value)) == h {
@@ -113,8 +116,8 @@ func fieldsOf(live *corev1.Secret) sets.Set[string] {
 	return names
 }
 
-// write puts c into the object's Secret. It updates live, or creates a Secret if live is nil. It fails if the Secret has
-// changed since it was read.
+// write puts c into the object's Secret. It updates live, or creates a Secret if live is nil. It fails if the Secret
+// has changed since the operator read it.
 func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *corev1.Secret, c contents, options ...option) error {
 	if live == nil {
 		return r.create(ctx, object, c, options...)
@@ -142,14 +145,16 @@ func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *c
 	return nil
 }
 
-// option is an option that every kind of write accepts.
+// option is an option that every kind of write accepts: an apply, a create and a patch. The only option in use is a dry
+// run.
 type option interface {
 	client.ApplyOption
 	client.CreateOption
 	client.PatchOption
 }
 
-// create creates the Secret. Apply would merge into a Secret that someone else created meanwhile.
+// create creates the Secret, and fails if a Secret of that name exists. An apply would merge into a Secret that another
+// program created in the meantime.
 func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c contents, options ...option) error {
 	yes := true
 	made := &corev1.Secret{
@@ -175,8 +180,9 @@ func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c cont
 	return nil
 }
 
-// takeOver converts the managed fields that create left to those of an apply, so that a later apply can also remove
-// fields. It returns the resourceVersion for that apply, and changes no value.
+// takeOver converts the managed fields that create left to the managed fields of an apply. So a later apply can also
+// remove fields. It changes no value, and returns the resourceVersion for that apply. With options, such as a dry run,
+// it converts nothing.
 func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options ...option) (string, error) {
 	created := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == string(controller.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationUpdate
@@ -195,8 +201,8 @@ func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options 
 	return upgraded.ResourceVersion, nil
 }
 
-// liveSecret reads the object's Secret from the API server, because no cache holds keys. It returns nil if there is
-// none.
+// liveSecret reads the object's Secret from the API server, because no cache holds keys. It returns nil if no Secret
+// exists, and a [fault] if the operator may not read the Secret.
 func (r *reconciler) liveSecret(ctx context.Context, object *v1alpha1.APIKey) (*corev1.Secret, error) {
 	var live corev1.Secret
 	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: secretNameOf(object)}, &live)

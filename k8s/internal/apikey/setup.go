@@ -27,7 +27,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Keys is the key database. authn.Admin implements it, and replaces the shared copy of each changed key.
+// Keys is the key database. authn.Admin implements Keys. With Redis, authn.Admin also replaces the copy of each changed
+// key there.
 type Keys interface {
 	Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error)
 	EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error
@@ -38,7 +39,8 @@ type Keys interface {
 	Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error)
 }
 
-// Options configures the controller.
+// Options holds the dependencies and the intervals of the controller of APIKeys. [Setup] replaces an interval of zero
+// by its default.
 type Options struct {
 	controller.Common
 
@@ -52,11 +54,13 @@ type Options struct {
 	// changes keys of other realms. Required.
 	Realm string
 
-	// Namespaces restricts the controller to objects in these namespaces. Empty: all.
+	// Namespaces are the watched namespaces, which are those of the manager's cache. The sweep treats objects elsewhere
+	// as unwatched. Empty: all.
 	Namespaces []string
 
-	// Own is the operator's namespace. Objects there have no finalizer, because the operator goes before them when the
-	// namespace is deleted. Their keys are revoked right after the deletion, or by the next operator. Empty: none is.
+	// Own is the operator's namespace. Objects there have no finalizer, because a deletion of the namespace ends the
+	// operator first. Their keys are revoked right after the deletion, or by the next operator. Empty: every object has
+	// a finalizer.
 	Own string
 
 	// AllowUndeclared lets every namespace have keys of a project that no Project declares.
@@ -71,7 +75,7 @@ type Options struct {
 	// SweepEvery is the interval between sweeps of all keys. Default: 5m.
 	SweepEvery time.Duration
 
-	// UseEvery is the smallest step of the last use in the status. Default: 6h.
+	// UseEvery is the smallest step by which the last use in the status changes. Default: 6h.
 	UseEvery time.Duration
 
 	// Settle is how long an undelivered key is left to the operator that minted it, which gives up after half of that
@@ -113,8 +117,8 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	return errors.Join(errs...)
 }
 
-// ClusterRealm returns the realm of the cluster: the UID of its namespace kube-system. It is unique and lasts as long
-// as the cluster.
+// ClusterRealm returns the realm of the cluster: "kubernetes/" and the UID of the namespace kube-system. The UID is
+// unique and lasts as long as the cluster.
 func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	ns := metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -124,7 +128,7 @@ func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	return "kubernetes/" + string(ns.UID), nil
 }
 
-// Names of the indexes of APIKeys.
+// Names of the indexes of APIKeys in the cache: by the name of the Secret, and by the id of the project.
 const (
 	secretIndex  = "apikey.secretName"
 	projectIndex = "apikey.project"
@@ -144,8 +148,8 @@ const (
 // kube-system's UID identifies this cluster among those that share the key database.
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
-// Setup adds the controller of APIKeys and the sweep of their keys to mgr, whose Projects are indexed by
-// [ownership.Index].
+// Setup adds the controller of APIKeys and the sweep of their keys to mgr. The caller must have indexed the Projects of
+// mgr with [ownership.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	if err := o.complete(mgr); err != nil {
 		return err
@@ -180,12 +184,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(o.Traced("apikey", r))
 }
 
-// ofSecret finds the APIKeys that name a Secret, whether or not they own it.
+// ofSecret returns a request for each APIKey that names the Secret, whether or not the APIKey owns the Secret.
 func (r *reconciler) ofSecret(ctx context.Context, name types.NamespacedName) []reconcile.Request {
 	return r.find(ctx, client.InNamespace(name.Namespace), client.MatchingFields{secretIndex: name.Name})
 }
 
-// ofProject finds the APIKeys of a project.
+// ofProject returns a request for each APIKey of the project that the given Project names.
 func (r *reconciler) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
 	return r.find(ctx, client.MatchingFields{projectIndex: project.(*v1alpha1.Project).Spec.ProjectID})
 }

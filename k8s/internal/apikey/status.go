@@ -16,8 +16,9 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 )
 
-// statusOf returns the status of an object in state s, with the verdict as its condition. It contains key ids and
-// times, never a key. The last use changes only if it is at least useEvery later.
+// statusOf returns the status of an object in state s, with the verdict as its condition. The status contains key ids
+// and times, never a key. LastUsedAt changes only for the first known use, and for a use that is at least useEvery
+// later.
 func statusOf(object *v1alpha1.APIKey, s state, verdict controller.Verdict, now time.Time, useEvery time.Duration) v1alpha1.APIKeyStatus {
 	before := object.Status
 	status := v1alpha1.APIKeyStatus{
@@ -60,7 +61,7 @@ func seconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
 }
 
-// settledVerdict returns the verdict on an object that needs no further step.
+// settledVerdict returns the verdict on an object in state s if no step has failed.
 func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.Verdict {
 	current := s.current()
 	over := s.want.terms.ExpiresAt
@@ -85,7 +86,8 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.
 		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}
 }
 
-// report writes the status if it has changed. It logs a changed verdict and records an event.
+// report writes the status of object if it differs from the current status. If the content of the condition has
+// changed, it also logs the verdict and records it as an event.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status v1alpha1.APIKeyStatus, verdict controller.Verdict) error {
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
@@ -114,8 +116,8 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 	return nil
 }
 
-// verdictOfFault returns the verdict on an object whose state could not be read. A ready object stays ready during a
-// passing failure, unless its spec has changed since.
+// verdictOfFault returns the verdict on an object whose state could not be read. A ready object stays ready during such
+// a failure, unless its spec has changed since.
 func verdictOfFault(object *v1alpha1.APIKey, f *fault) controller.Verdict {
 	i := slices.IndexFunc(object.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation

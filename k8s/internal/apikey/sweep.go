@@ -21,15 +21,16 @@ import (
 // sweepRetry is the longest delay before a failed sweep is retried.
 const sweepRetry = 15 * time.Second
 
-// unwatchedAfter is how long the keys of an object work whose namespace is no longer watched. It counts from the first
-// sweep of the acting operator that sees the object.
+// unwatchedAfter is the least time for which the sweep spares the keys of an object after the operator stops watching
+// its namespace. The time counts from the first sweep of the leader that finds the object unwatched.
 const unwatchedAfter = time.Hour
 
-// sweeper reads all keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no longer
-// exists, in whatever namespace it was, and those of objects that have not been watched for [unwatchedAfter]. It triggers a reconcile of objects whose keys people revoked, clients used since the last status, or a
-// crashed operator did not deliver.
+// sweeper reads all active keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no
+// longer exists in any namespace, and keys of objects that have not been watched for [unwatchedAfter]. It also triggers
+// a reconcile of an object whose keys were revoked by people, used by clients since the last status, or left
+// undelivered.
 //
-// If nothing changed, a sweep costs one SQL statement and no request to the API server.
+// If each key has a watched object, a sweep costs one SQL statement and no request to the API server.
 type sweeper struct {
 	Options
 	meters *meters
@@ -47,7 +48,7 @@ var (
 // NeedLeaderElection returns true: only the leader sweeps.
 func (s *sweeper) NeedLeaderElection() bool { return true }
 
-// nudge requests a sweep.
+// nudge requests a sweep without waiting for it. Several requests before the next sweep cause one sweep.
 func (s *sweeper) nudge() {
 	select {
 	case s.nudged <- struct{}{}:
@@ -55,7 +56,8 @@ func (s *sweeper) nudge() {
 	}
 }
 
-// Start sweeps until ctx ends.
+// Start sweeps at once, every SweepEvery, and after each nudge, until ctx ends. After a failed sweep, the next one comes
+// within sweepRetry.
 func (s *sweeper) Start(ctx context.Context) error {
 	for {
 		next := s.SweepEvery
@@ -75,14 +77,15 @@ func (s *sweeper) Start(ctx context.Context) error {
 	}
 }
 
-// held is the database's data about one object.
+// held is the data of the key database about the active keys of one APIKey.
 type held struct {
 	ids         map[string]bool
 	used        time.Time
 	undelivered bool // a key is undelivered after Settle
 }
 
-// once sweeps once.
+// once does one sweep. It triggers a reconcile of each watched APIKey that [outOfDate] reports and that is not being
+// deleted. Keys without a watched object go to [sweeper.revokeOrphans].
 func (s *sweeper) once(ctx context.Context) error {
 	now := s.Now()
 	// Read the keys before the objects. An object exists before its first key, so no key seems orphaned by mistake.
@@ -136,7 +139,7 @@ func (s *sweeper) once(ctx context.Context) error {
 	return s.revokeOrphans(ctx, orphans, now)
 }
 
-// namespaces returns the namespaces to list. The empty name stands for all.
+// namespaces returns the namespaces whose APIKeys the sweep lists. The one name "" stands for all namespaces.
 func (s *sweeper) namespaces() []string {
 	if len(s.Namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -144,7 +147,7 @@ func (s *sweeper) namespaces() []string {
 	return s.Namespaces
 }
 
-// objects returns the APIKeys in the cache.
+// objects returns the APIKeys of the watched namespaces from the cache.
 func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	var all []v1alpha1.APIKey
 	for _, namespace := range s.namespaces() {
@@ -157,8 +160,8 @@ func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	return all, nil
 }
 
-// outOfDate reports whether the status of an object is out of date with the database. o is nil if the object has no
-// active keys.
+// outOfDate reports whether an object needs a reconcile by the database. It does if its current key is gone, if a key
+// is undelivered, or if a use is newer than the status by useEvery. o is nil if the object has no active keys.
 func outOfDate(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	status := object.Status
 	if o == nil {
@@ -170,8 +173,8 @@ func outOfDate(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))
 }
 
-// revokeOrphans revokes the keys whose object does not exist, or has not been watched for long. It asks the API server,
-// because the cache may not have a new object yet, and has none of other namespaces.
+// revokeOrphans revokes the keys in orphans whose object does not exist, or has not been watched for unwatchedAfter. It
+// asks the API server, because the cache may lack new objects, and has no objects of other namespaces.
 func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, now time.Time) error {
 	there := map[types.UID]string{}
 	if err := s.present(ctx, there); err != nil {
@@ -204,7 +207,7 @@ func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, now
 	return errors.Join(errs...)
 }
 
-// present returns the namespaces of all APIKeys of the cluster in there, by UID.
+// present adds all APIKeys of the cluster to the map there: the namespace of each APIKey by its UID.
 func (s *sweeper) present(ctx context.Context, there map[types.UID]string) error {
 	page := metav1.PartialObjectMetadataList{}
 	page.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("APIKeyList"))

@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// defaultOverlap is the overlap of objects without a schedule. It equals the default in the schema.
+	// defaultOverlap is the overlap of objects without a schedule. The schema has the same default for objects with a
+	// schedule.
 	defaultOverlap = time.Hour
 
-	// longestRequest is the length in bytes up to which a value of lectern.dev/rotate is stored as it is.
+	// longestRequest is the length in bytes up to which a value of lectern.dev/rotate is stored as it is. A longer
+	// value is stored as a digest.
 	longestRequest = 256
 
 	// ownerPrefix begins the name of an owner. The namespace, a slash and the object's name follow.
 	ownerPrefix = "APIKey "
 )
 
-// wantOf returns the desired state of an object. The schema excludes the error, unless the installed schema is of
-// another version. The project is set even then.
+// wantOf returns the desired state of an object. It returns an error for an unknown scope, which only an installed
+// schema of another version allows. The result has the project even if there is an error.
 func wantOf(object *v1alpha1.APIKey) (want, error) {
 	spec := object.Spec
 	w := want{
@@ -54,7 +56,8 @@ func wantOf(object *v1alpha1.APIKey) (want, error) {
 	return w, nil
 }
 
-// requestOf returns the value of lectern.dev/rotate, or its digest if it is long.
+// requestOf returns the value of lectern.dev/rotate. If the value has more than longestRequest bytes, the result is
+// "sha256:" and the digest of the value in hexadecimal.
 func requestOf(object *v1alpha1.APIKey) string {
 	value := object.Annotations[v1alpha1.AnnotationRotate]
 	if len(value) <= longestRequest {
@@ -64,12 +67,12 @@ func requestOf(object *v1alpha1.APIKey) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ownerOf returns the owner of an object's keys in the database.
+// ownerOf returns the owner under which the key database stores the keys of object. The owner's id is the object's UID.
 func ownerOf(realm string, object *v1alpha1.APIKey) auth.Owner {
 	return auth.Owner{Realm: realm, ID: string(object.UID), Name: ownerPrefix + object.Namespace + "/" + object.Name}
 }
 
-// secretNameOf returns the name of an object's Secret.
+// secretNameOf returns the name of the Secret that receives the key: spec.secret.name, or else the name of object.
 func secretNameOf(object *v1alpha1.APIKey) string {
 	if object.Spec.Secret.Name != "" {
 		return object.Spec.Secret.Name

@@ -17,7 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Verdict is a controller's decision about an object: its condition Ready.
+// Verdict is a controller's decision about an object. The controller writes a Verdict as the condition Ready, an event
+// and a log line.
 type Verdict struct {
 	// Ready reports whether the desired state has been reached.
 	Ready bool
@@ -25,20 +26,23 @@ type Verdict struct {
 	Warns bool
 	// Reason is one of the constants of v1alpha1.
 	Reason string
-	// Message explains the reason to people. It never contains a secret, a host or another namespace's names.
+	// Message explains the reason to people. It must not contain a secret.
 	Message string
 }
 
-// maxMessage keeps conditions and events readable, in bytes; events take 1024.
+// maxMessage is the number of bytes after which a message of a condition or an event is cut. Kubernetes allows 1024
+// bytes in an event.
 const maxMessage = 1000
 
-// Condition returns the condition Ready of an object. If nothing changed, it equals the previous one, so that applying
-// it changes nothing.
+// Condition returns the verdict as the condition Ready of an object with this generation. before holds the object's
+// conditions. LastTransitionTime stays as before while the status stays, so that an unchanged condition is equal to the
+// previous condition.
 func (v Verdict) Condition(before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	return v.ConditionOf(v1alpha1.ConditionReady, before, generation, now)
 }
 
-// ConditionOf does the same for a condition of another type. Ready is the condition's status.
+// ConditionOf returns the verdict as a condition of the type kind, in the same way as [Verdict.Condition]. The
+// verdict's field Ready is the status of the condition.
 func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse, Reason: v.Reason, Message: wire.Shorten(v.Message, maxMessage),
@@ -53,14 +57,14 @@ func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation 
 	return c
 }
 
-// ApplyCondition returns the apply configuration of a condition.
+// ApplyCondition returns c in the form that a server-side apply of a status needs.
 func ApplyCondition(c metav1.Condition) *metav1ac.ConditionApplyConfiguration {
 	return metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
 		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)
 }
 
-// Report records a changed verdict, once: as an event on the object and in the log. before holds the object's previous
-// conditions.
+// Report records the verdict as an event on the object and in the log. The argument before holds the object's previous
+// conditions. If the condition Ready there has the same content, Report does nothing.
 func (v Verdict) Report(ctx context.Context, log *slog.Logger, recorder events.EventRecorder, object client.Object, before []metav1.Condition) {
 	last := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
 	if last != nil && (last.Status == metav1.ConditionTrue) == v.Ready && last.Reason == v.Reason && last.Message == wire.Shorten(v.Message, maxMessage) {
@@ -76,5 +80,6 @@ func (v Verdict) Report(ctx context.Context, log *slog.Logger, recorder events.E
 		slog.Int64("generation", object.GetGeneration()))
 }
 
-// kindOf returns an object's kind. Objects that were read do not contain it.
+// kindOf returns the name of an object's Go type, which is the object's kind. A client leaves the field Kind of the
+// objects that it reads empty.
 func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

@@ -1,12 +1,12 @@
-// Package controller holds the common parts of the operator's controllers. It builds them, and turns a verdict into a
-// condition, an event and a log line. Nothing in it depends on a kind.
+// Package controller holds the common parts of the operator's controllers. It builds controllers, and turns a verdict
+// into a condition, an event and a log line. Nothing in the package depends on a kind of Lectern.
 //
 // A controller's package has
 //
 //	func Setup(mgr ctrl.Manager, o Options) error
 //
-// where its Options embed [Common]. Its Reconcile reads, and a pure function computes the desired state. Reconcile then
-// applies differences and the status by server-side apply under [FieldOwner].
+// where Options embeds [Common]. The controller's Reconcile reads objects, and a pure function computes the desired
+// state. Reconcile then writes the differences, and the status by server-side apply, under [FieldOwner].
 package controller
 
 import (
@@ -30,12 +30,12 @@ import (
 // FieldOwner is the field manager of everything that the operator applies.
 const FieldOwner = client.FieldOwner("lectern-operator")
 
-// Reporter is the reporting controller of events.
+// Reporter is the name of the operator as the reporting controller of events.
 const Reporter = "lectern-operator"
 
-// Common holds the dependencies of every controller. All fields are set.
+// Common holds the dependencies of every controller. The caller sets all fields.
 type Common struct {
-	// Log receives one line for each verdict, and errors.
+	// Log receives a line for each changed verdict, and errors.
 	Log *slog.Logger
 	// Tracer makes a span of each reconcile.
 	Tracer trace.TracerProvider
@@ -43,23 +43,24 @@ type Common struct {
 	Meter metric.MeterProvider
 	// Now is the clock.
 	Now func() time.Time
-	// Workers is the number of objects of a kind that are reconciled concurrently.
+	// Workers is the largest number of objects of a kind that are reconciled concurrently.
 	Workers int
 }
 
-// The first and the longest delay before a failed reconcile is retried. The delay doubles each time.
+// The first and the longest delay before a failed reconcile is retried. The delay doubles after each failure.
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 2 * time.Minute
 )
 
-// Controller returns the builder of a controller for objects of a kind. The caller adds watches, and completes it with
-// [Common.Traced].
+// Controller returns the builder of a controller for objects of a kind. The caller adds watches, and completes the
+// builder with the reconciler of [Common.Traced].
 func (c Common) Controller(mgr ctrl.Manager, name string, object client.Object, options ...builder.ForOption) *builder.Builder {
 	return c.Builder(mgr, name).For(object, options...)
 }
 
-// Builder returns the builder of a controller without a kind of its own.
+// Builder returns the builder of a controller that has no main kind, with the workers and the log of c. A reconcile may
+// take a minute. The caller adds all watches.
 func (c Common) Builder(mgr ctrl.Manager, name string) *builder.Builder {
 	log := logr.FromSlogHandler(c.Log.Handler()).WithValues("controller", name)
 	return ctrl.NewControllerManagedBy(mgr).Named(name).
@@ -87,7 +88,7 @@ type traced struct {
 	next   reconcile.Reconciler
 }
 
-// Reconcile reconciles one object.
+// Reconcile calls the next reconciler in a span with the namespace and the name of the object.
 func (t traced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, span := t.tracer.Start(ctx, "reconcile "+t.name, trace.WithAttributes(
 		attribute.String("k8s.namespace.name", request.Namespace), attribute.String("lectern.object.name", request.Name)))

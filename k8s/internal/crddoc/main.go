@@ -1,5 +1,5 @@
-// Command crddoc prints a Markdown reference of CustomResourceDefinitions, with the type, default, bounds and
-// description of every field. It reads the .yaml files of a folder, and sorts the definitions by kind.
+// Command crddoc prints a Markdown reference of CustomResourceDefinitions, with tables of the fields of each spec and
+// status. The command reads the .yaml files of a folder, and sorts the definitions by kind.
 package main
 
 import (

@@ -9,7 +9,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// page returns the page about all kinds.
+// page returns the Markdown page about all kinds: a table of the kinds, and tables of the fields of each spec and
+// status.
 func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
 	b.WriteString("# Custom resources\n\n")
@@ -50,10 +51,11 @@ func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
 	return b.String()
 }
 
-// row is one field.
+// row is the row of one field in a table: the field's path, type, bounds and description.
 type row struct{ path, kind, bounds, meaning string }
 
-// fields appends the fields of an object, each followed by those within it; required ones first.
+// fields appends a row for each field of object to rows, required fields first. The fields within a field follow their
+// parent, except those of conditions, which have no rows. prefix is the path of object.
 func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) []row {
 	names := make([]string, 0, len(object.Properties))
 	for name := range object.Properties {
@@ -80,7 +82,7 @@ func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) 
 		}
 		r.bounds = cell(strings.Join(boundsOf(&p), "; "))
 		rows = append(rows, r)
-		// Conditions are those of all of Kubernetes.
+		// The fields of a condition are the same in all of Kubernetes.
 		if name == "conditions" {
 			continue
 		}
@@ -93,7 +95,7 @@ func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) 
 	return rows
 }
 
-// kindOf names a type.
+// kindOf returns the type of a field as the table shows it, such as "string", "list of string" or "time".
 func kindOf(p *apiextensionsv1.JSONSchemaProps) string {
 	if p.Type == "array" && p.Items != nil && p.Items.Schema != nil {
 		return "list of " + kindOf(p.Items.Schema)
@@ -104,7 +106,8 @@ func kindOf(p *apiextensionsv1.JSONSchemaProps) string {
 	return p.Type
 }
 
-// boundsOf returns the rules that a value must follow.
+// boundsOf returns the rules that a value must follow, as texts such as "1 to 256 characters". The texts come from the
+// bounds, the pattern and the validation rules in p.
 func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	var said []string
 	span := func(least, most *int64, unit string) {
@@ -154,7 +157,8 @@ func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	return said
 }
 
-// rulesOf returns the messages of the rules of a value. It omits rules about changes: the description says which field is immutable.
+// rulesOf returns the messages of the validation rules of a value. It omits rules about changes, because the
+// description of a field says whether the field is immutable.
 func rulesOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	var said []string
 	for _, rule := range p.XValidations {
@@ -172,7 +176,8 @@ func number(f *float64) string {
 	return strconv.FormatFloat(*f, 'f', -1, 64)
 }
 
-// meaning is a field's description without the field's own name at its beginning.
+// meaning returns the description of a field without the field's own name at its beginning, because the table has a
+// column for the name.
 func meaning(name, description string) string {
 	text := prose(description)
 	for _, beginning := range []string{name + " is ", name + " are ", name + " "} {
@@ -183,12 +188,12 @@ func meaning(name, description string) string {
 	return text
 }
 
-// prose joins the lines of a description.
+// prose returns a description as one line, with single spaces between the words.
 func prose(description string) string {
 	return strings.Join(strings.Fields(description), " ")
 }
 
-// cell escapes text for a cell of a table.
+// cell returns text for a cell of a Markdown table, with each | escaped.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 func article(noun string) string {

@@ -32,21 +32,24 @@ import (
 )
 
 const (
-	// namespaceBytes is how many bytes the values of one namespace and their names may have together. So one namespace cannot
-	// fill the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
+	// namespaceBytes bounds the values of one namespace in the Secret for the proxy, in bytes, with their names counted
+	// twice. So one namespace cannot fill the Secret. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
 	namespaceBytes = 128 << 10
 
-	// repeat is the time after which the Secret for the proxy is written again, in case somebody has changed it.
+	// repeat is the time after which the controller checks the Secret for the proxy again, in case somebody has changed
+	// the Secret.
 	repeat = time.Minute
 )
 
-// proxy is the controller of the Secret for the credential proxy. It holds the values of all Credentials, so that the
-// proxy needs no right on any other Secret. The controller computes it as a whole each time.
+// proxy is the controller of the Secret for the credential proxy. The Secret holds the values of Credentials, so that
+// the proxy needs no right on any other Secret. The controller computes the whole Secret each time.
 type proxy struct {
 	Options
 	client  client.Client
 	secrets *secrets
-	flips   chan event.GenericEvent // Credentials for which leftOut has changed
+	// flips and fetchedFlips deliver the Credentials for which leftOut has changed: those that name their value, and
+	// fetched ones.
+	flips, fetchedFlips chan event.GenericEvent
 
 	mu      sync.Mutex
 	leftOut map[string]string // why the Secret has no current value of a Credential, by the name of the value
@@ -56,7 +59,7 @@ type proxy struct {
 // namespace, the controller makes one that was deleted.
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=get;update
 
-// all is the request of a controller with one object.
+// all is the only request of the controller proxy, because every change makes the controller compute the whole Secret.
 var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
 func (p *proxy) setup(mgr ctrl.Manager) error {
@@ -79,7 +82,9 @@ func (p *proxy) setup(mgr ctrl.Manager) error {
 		Complete(p.Traced("proxyvalues", p))
 }
 
-// Reconcile writes the Secret for the proxy. While a Secret cannot be read, its values there stay.
+// Reconcile writes the values of the Credentials to the Secret for the proxy. It leaves out values that are empty or
+// exceed a limit of size. While the Secret of a Credential cannot be read, the proxy keeps the last value of the
+// Credential.
 func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var list v1alpha1.CredentialList
 	if err := p.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -102,15 +107,15 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	)
 	for i := range list.Items {
 		c := &list.Items[i]
-		ref := c.Spec.ValueFrom.SecretKeyRef
+		ref := manifests.ValueRef(c.Name, c.Spec.ValueFrom)
 		from := types.NamespacedName{Namespace: c.Namespace, Name: ref.Name}
 		if !c.DeletionTimestamp.IsZero() || from == p.Values {
 			continue
 		}
 		named[from] = true
-		name, short := manifests.ValueName(c, ref)
+		name, short := valueName(c)
 		if p.Secrets.Refused(c.Namespace) {
-			p.secrets.changed(from) // it may have, unseen
+			p.secrets.changed(from) // the Secret may have changed, unseen
 			leftOut[name] = refused
 		}
 		held, err := p.secrets.values(ctx, from)
@@ -148,8 +153,8 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	return reconcile.Result{RequeueAfter: repeat}, nil
 }
 
-// read returns the Secret for the proxy. If somebody has deleted the Secret, read makes another. The error is that of a Secret
-// that is not found if the operator may not do so.
+// read returns the Secret for the proxy. If somebody has deleted the Secret, read creates an empty Secret. If the
+// operator may not create a Secret, the error is NotFound.
 func (p *proxy) read(ctx context.Context) (*corev1.Secret, error) {
 	var now corev1.Secret
 	missing := p.client.Get(ctx, p.Values, &now)
@@ -168,21 +173,21 @@ func (p *proxy) read(ctx context.Context) (*corev1.Secret, error) {
 	return &now, nil
 }
 
-// allLeftOut returns the same reason for each Credential.
+// allLeftOut returns the reason in why for each of the Credentials, by the name of the Credential's value.
 func allLeftOut(credentials []v1alpha1.Credential, why string) map[string]string {
 	all := map[string]string{}
 	for i := range credentials {
-		name, _ := manifests.ValueName(&credentials[i], credentials[i].Spec.ValueFrom.SecretKeyRef)
+		name, _ := valueName(&credentials[i])
 		all[name] = why
 	}
 	return all
 }
 
-// refused is why a Credential is judged again whose Secret the operator may not read.
+// refused is the reason in leftOut of a Credential whose Secret the operator may not read.
 const refused = "the operator may not read Secrets in its namespace"
 
-// write makes data the values of the Secret for the proxy, unless they are already. The label tells the proxy that it has
-// been filled, if only with nothing.
+// write replaces the values of the Secret for the proxy by data and sets the label LabelManaged, unless both are there
+// already. The label tells the proxy that the operator has filled the Secret, even if there are no values.
 func (p *proxy) write(ctx context.Context, now *corev1.Secret, data map[string][]byte) error {
 	if now.Labels[v1alpha1.LabelManaged] == "true" && maps.EqualFunc(now.Data, data, bytes.Equal) {
 		return nil
@@ -192,7 +197,8 @@ func (p *proxy) write(ctx context.Context, now *corev1.Secret, data map[string][
 	return p.client.Update(ctx, now, controller.FieldOwner)
 }
 
-// remember keeps why values are left out, and has the Credentials judged again for which that has changed.
+// remember stores in leftOut the reasons why values are missing. It triggers a reconcile of each Credential whose
+// reason has changed.
 func (p *proxy) remember(ctx context.Context, credentials []v1alpha1.Credential, leftOut map[string]string) {
 	p.mu.Lock()
 	before := p.leftOut
@@ -200,9 +206,13 @@ func (p *proxy) remember(ctx context.Context, credentials []v1alpha1.Credential,
 	p.mu.Unlock()
 	for i := range credentials {
 		c := &credentials[i]
-		if name, _ := manifests.ValueName(c, c.Spec.ValueFrom.SecretKeyRef); before[name] != leftOut[name] {
+		if name, _ := valueName(c); before[name] != leftOut[name] {
+			flips := p.flips
+			if c.Spec.ValueFrom.OAuth2 != nil {
+				flips = p.fetchedFlips
+			}
 			select {
-			case p.flips <- event.GenericEvent{Object: c.DeepCopy()}:
+			case flips <- event.GenericEvent{Object: c.DeepCopy()}:
 			case <-ctx.Done():
 				p.mu.Lock()
 				p.leftOut = before // so that the next run judges all of them again
@@ -213,9 +223,16 @@ func (p *proxy) remember(ctx context.Context, credentials []v1alpha1.Credential,
 	}
 }
 
-// missing returns why the proxy has no current value of a Credential, or "".
+// valueName returns the key of a Credential's value in the Secret for the proxy, and whether Kubernetes allows its
+// length.
+func valueName(c *v1alpha1.Credential) (name string, ok bool) {
+	return manifests.ValueName(c, manifests.ValueRef(c.Name, c.Spec.ValueFrom))
+}
+
+// missing returns the reason why the Secret for the proxy has no current value of a Credential, or "" if no reason is
+// known.
 func (p *proxy) missing(c *v1alpha1.Credential) string {
-	name, _ := manifests.ValueName(c, c.Spec.ValueFrom.SecretKeyRef)
+	name, _ := valueName(c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leftOut[name]

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secrets holds the Secrets that Credentials name, and no others. It reads a Secret once, and again after a change.
+// secrets caches the values of the Secrets that hold the values of Credentials. It reads a Secret once, and again after
+// a change or a failed read.
 type secrets struct {
 	client client.Client // reads Secrets from the API server
 
@@ -19,16 +20,16 @@ type secrets struct {
 	held map[types.NamespacedName]*held
 }
 
-// held is a Secret that Credentials name.
+// held is the cached copy of one Secret that holds the value of a Credential.
 type held struct {
-	reading sync.Mutex // held by the one that reads it
+	reading sync.Mutex // held by the goroutine that reads the Secret
 
 	// Guarded by secrets.mu:
-	fresh bool              // nothing has changed since it was read
+	fresh bool              // the Secret has not changed since it was read
 	data  map[string][]byte // nil: there is no such Secret
 }
 
-// changed notes that a Secret has changed, and reports whether it was read before.
+// changed marks the cached copy of a Secret as out of date, and reports whether there is a cached copy.
 func (s *secrets) changed(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +40,8 @@ func (s *secrets) changed(name types.NamespacedName) bool {
 	return h != nil
 }
 
-// values returns the values of a Secret, or nil if there is no such Secret.
+// values returns the values of a Secret by key, from the cached copy if the copy is up to date. The map is nil if there
+// is no such Secret.
 func (s *secrets) values(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	s.mu.Lock()
 	h := s.held[name]
@@ -76,7 +78,8 @@ func (s *secrets) values(ctx context.Context, name types.NamespacedName) (map[st
 	return h.data, nil
 }
 
-// keep drops the cached Secrets that no Credential names any more: those for which named returns false.
+// keep drops the cached copy of each Secret for which named returns false, because no Credential names the Secret any
+// more.
 func (s *secrets) keep(named func(types.NamespacedName) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// rivals finds the other Credentials with the same claim.
+// rivals returns a request for each other Credential with the same project, environment and id as object.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	c := object.(*v1alpha1.Credential)
 	all := r.find(ctx, client.MatchingFields{byClaim: Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID)})
@@ -23,12 +23,13 @@ func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconci
 	return others
 }
 
-// ofProject finds the Credentials of a project.
+// ofProject returns a request for each Credential of the project that the given Project names.
 func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.find(ctx, client.MatchingFields{byProject: object.(*v1alpha1.Project).Spec.ProjectID})
 }
 
-// ofSecret finds the Credentials whose value is in a Secret.
+// ofSecret marks the cached copy of a Secret as out of date. It returns a request for each Credential whose value comes
+// from the Secret, also by way of a token endpoint.
 func (r *reconciler) ofSecret(ctx context.Context, name types.NamespacedName) []reconcile.Request {
 	r.secrets.changed(name)
 	return r.find(ctx, client.InNamespace(name.Namespace), client.MatchingFields{bySecret: name.Name})

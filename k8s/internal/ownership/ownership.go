@@ -15,10 +15,12 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// byProject is the index of Projects by project id. The API server supports it as a field selector, too.
+// byProject is the name of the index of Projects by project id. The API server accepts the same name as a field
+// selector.
 const byProject = "spec.projectId"
 
-// Index indexes mgr's Projects by project id. Call it once for each manager, before [Projects].
+// Index indexes mgr's Projects by project id. The caller calls Index once for each manager, before [Projects] reads
+// from the cache.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Project{}, byProject, func(o client.Object) []string {
 		return []string{o.(*v1alpha1.Project).Spec.ProjectID}
@@ -29,7 +31,8 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Changed passes events of Projects that may change which one declares a project, or which namespaces it allows.
+// Changed returns a predicate for events of Projects. The predicate is true if another Project may now declare a
+// project, or if the allowed namespaces may have changed.
 func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return standing(e.ObjectOld) != standing(e.ObjectNew) },
@@ -41,8 +44,8 @@ func standing(o client.Object) manifests.Standing {
 	return manifests.StandingOf(p.Status.Conditions, p.Generation)
 }
 
-// Projects returns the Projects that name a project, including those in conflict. It lists the given namespaces, or all
-// namespaces if there are none.
+// Projects returns the Projects that name a project, including Projects in conflict. It lists the given namespaces, or
+// all namespaces if no namespace is given.
 func Projects(ctx context.Context, r client.Reader, projectID string, namespaces ...string) ([]v1alpha1.Project, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -58,7 +61,8 @@ func Projects(ctx context.Context, r client.Reader, projectID string, namespaces
 	return all, nil
 }
 
-// Declaring returns the Project that declares a project, or nil if none does. Its arguments are those of [Projects].
+// Declaring returns the Project that declares a project, or nil if none does. The arguments are the same as of
+// [Projects].
 func Declaring(ctx context.Context, r client.Reader, projectID string, namespaces ...string) (*v1alpha1.Project, error) {
 	projects, err := Projects(ctx, r, projectID, namespaces...)
 	if err != nil {
@@ -67,17 +71,18 @@ func Declaring(ctx context.Context, r client.Reader, projectID string, namespace
 	return manifests.Declaring(projects), nil
 }
 
-// Decision states whether a namespace may have objects of a project.
+// Decision states whether a namespace may have objects of a project, and if not, why.
 type Decision int
 
-// The decisions.
+// The decisions. Each one except Allowed is a reason to refuse the objects of a namespace.
 const (
 	Allowed    Decision = iota
 	Undeclared          // no Project declares the project
-	Foreign             // the project belongs to another namespace, which does not allow this one
+	Foreign             // the project belongs to another namespace, whose Project does not allow this namespace
 )
 
-// Decide reports whether a namespace may have objects of a project. declaring is the Project that declares it, or nil.
+// Decide returns whether a namespace may have objects of a project. declaring is the Project that declares the project,
+// or nil.
 func Decide(namespace string, declaring *v1alpha1.Project) Decision {
 	switch {
 	case declaring == nil:
@@ -88,7 +93,8 @@ func Decide(namespace string, declaring *v1alpha1.Project) Decision {
 	return Foreign
 }
 
-// Refused returns the reason and the message of the condition, if the decision is not Allowed.
+// Refused returns the reason and the message for the condition of an object in namespace that names projectID. Both
+// results are empty if the decision is Allowed.
 func (d Decision) Refused(namespace, projectID string) (reason, message string) {
 	switch d {
 	case Undeclared:

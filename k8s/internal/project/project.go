@@ -1,6 +1,7 @@
-// Package project is the controller of Projects. It decides which Project declares a project, writes that one to the
-// region service, and reports the result in the status. It keeps no copy of a project. It reads the service's record
-// before it writes, so it corrects changes by others and writes nothing that is already correct.
+// Package project is the controller of Projects. It decides which Project declares a project, stores the declared
+// project in the region service, and reports the result in the status. The controller keeps no copy of a project. It
+// reads the service's record before it writes, so it corrects changes by other programs and writes nothing that is
+// already correct.
 package project
 
 import (
@@ -23,15 +24,15 @@ import (
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
-// Region is the region service's store of projects. regionclient.Projects implements it.
+// Region reads and writes the region service's projects. regionclient.Projects implements Region.
 type Region interface {
-	// Get returns a project as it is stored, or regionclient.ErrNotFound.
+	// Get returns a project as it is stored. The error is regionclient.ErrNotFound if there is none.
 	Get(ctx context.Context, id string) (regionclient.StoredProject, error)
 	// Put stores a project. It returns a *regionclient.Rejected if the service does not accept the project.
 	Put(ctx context.Context, p regionclient.Project) error
 }
 
-// Options configures the controller.
+// Options holds the dependencies of the controller of Projects. [Setup] sets the defaults.
 type Options struct {
 	controller.Common
 
@@ -49,7 +50,8 @@ type Options struct {
 // It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to mgr, whose Projects are indexed by [ownership.Index].
+// Setup adds the controller of Projects to mgr. The caller must have indexed the Projects of mgr with
+// [ownership.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.CheckEvery <= 0 {
 		o.CheckEvery = time.Hour
@@ -67,7 +69,9 @@ type reconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile writes one Project to the region service, and reports the result.
+// Reconcile decides whether one Project declares its project, stores a declared project in the region service, and
+// reports the result in the status. It checks a stored project again when the zone's offset changes, and at least every
+// CheckEvery.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.Project
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil || !object.DeletionTimestamp.IsZero() {
@@ -83,6 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.Region == nil {
 		return reconcile.Result{}, r.report(ctx, &object, statusOf(&object, nil), declaredVerdict())
 	}
+	asked := r.Now() // the zone may change while the answer is on its way and is reported
 	stored, fault := r.sync(ctx, &object)
 	if fault != nil {
 		verdict := verdictOfFault(fault)
@@ -94,10 +99,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	verdict := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonSynced, Message: "The region service knows the project as it stands here."}
 	err = r.report(ctx, &object, statusOf(&object, &stored), verdict)
-	return reconcile.Result{RequeueAfter: untilNextLook(stored.Zone, r.Now(), r.CheckEvery)}, err
+	return reconcile.Result{RequeueAfter: untilNextLook(stored.Zone, asked, r.CheckEvery)}, err
 }
 
-// sync stores the project in the region service if it differs there, and returns the stored project.
+// sync stores the project in the region service if the service's record is missing or differs, and returns the stored
+// project.
 func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (regionclient.StoredProject, error) {
 	want := regionclient.Project{ID: object.Spec.ProjectID, Title: object.Spec.Title, Region: object.Spec.Region}
 	stored, err := r.Region.Get(ctx, want.ID)
@@ -114,7 +120,7 @@ func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (region
 	return r.Region.Get(ctx, want.ID)
 }
 
-// rivals finds the other Projects that name the same project.
+// rivals returns a request for each other Project that names the same project as object.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	projects, err := ownership.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
 	if err != nil {

@@ -27,12 +27,18 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// memory is a region service in memory, with the test's clock.
+// memory is a region service in memory, with the test's clock. A second passes after each of its answers.
 type memory struct {
 	mu    sync.Mutex
 	known map[string]regionclient.Project
 	asked int
-	now   func() time.Time
+	clock time.Time
+}
+
+func (m *memory) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clock
 }
 
 func (m *memory) Get(_ context.Context, id string) (regionclient.StoredProject, error) {
@@ -47,7 +53,8 @@ func (m *memory) Get(_ context.Context, id string) (regionclient.StoredProject, 
 	if err != nil {
 		return regionclient.StoredProject{}, err
 	}
-	_, offset := m.now().In(location).Zone()
+	_, offset := m.clock.In(location).Zone()
+	m.clock = m.clock.Add(time.Second)
 	return regionclient.StoredProject{Project: p, Zone: p.Region, OffsetMinutes: offset / 60}, nil
 }
 
@@ -58,13 +65,12 @@ func (m *memory) Put(_ context.Context, p regionclient.Project) error {
 	return nil
 }
 
-// The offset in the status changes at the moment of the zone's change.
+// The offset in the status changes at the moment of the zone's change, even if the zone changes just after the region
+// service's answer.
 func TestOffsetFollowsTheZone(t *testing.T) {
 	c := kubetest.Start(t)
 	// Half a second before summer begins in Berlin.
-	before, begun := time.Date(2026, 3, 29, 0, 59, 59, 500_000_000, time.UTC), time.Now()
-	now := func() time.Time { return before.Add(time.Since(begun)) }
-	region := &memory{known: map[string]regionclient.Project{}, now: now}
+	region := &memory{known: map[string]regionclient.Project{}, clock: time.Date(2026, 3, 29, 0, 59, 59, 500_000_000, time.UTC)}
 	yes := true
 	mgr, err := ctrl.NewManager(c.Config(), ctrl.Options{
 		Scheme: c.Scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{c.Namespace: {}}},
@@ -77,7 +83,7 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = Setup(mgr, Options{Region: region, Common: controller.Common{
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Tracer: tracenoop.NewTracerProvider(), Meter: metricnoop.NewMeterProvider(), Now: now, Workers: 1,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Tracer: tracenoop.NewTracerProvider(), Meter: metricnoop.NewMeterProvider(), Now: region.now, Workers: 1,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +98,6 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 		}
 	}()
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: resource.ProjectSpec{ProjectID: "pr_1", Title: "One", Region: "Europe/Berlin"}}
-	// On a slow machine, summer time may begin before the first reconcile. So the test does not check the first offset.
 	c.Create(t, p)
 	eventually.True(t, "the offset is that of summer", func() bool {
 		c.AwaitReady(t, p, v1alpha1.ReasonSynced)

@@ -16,8 +16,8 @@ import (
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
-// statusOf returns the status of an object without its conditions. stored is the region service's record. If it is nil,
-// the fields from it stay unchanged.
+// statusOf returns the status of an object without its conditions. stored is the region service's record of the
+// project. If stored is nil, the zone and the offset in the status stay unchanged.
 func statusOf(object *v1alpha1.Project, stored *regionclient.StoredProject) v1alpha1.ProjectStatus {
 	status := *object.Status.DeepCopy()
 	status.ObservedGeneration, status.Conditions = object.Generation, nil
@@ -28,7 +28,7 @@ func statusOf(object *v1alpha1.Project, stored *regionclient.StoredProject) v1al
 	return status
 }
 
-// utcOffset formats minutes east of UTC, such as "+05:45".
+// utcOffset formats an offset in minutes east of UTC, such as "+05:45".
 func utcOffset(minutes int) string {
 	sign := '+'
 	if minutes < 0 {
@@ -37,8 +37,8 @@ func utcOffset(minutes int) string {
 	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 }
 
-// untilNextLook returns the time until the next check of an offset: at the zone's next change, but at most longest. For
-// a zone that this process does not know, it is longest.
+// untilNextLook returns the time until the next check of a zone's offset. The check is just after the zone's next
+// change, but after longest at most. The result is longest if this process does not know the zone.
 func untilNextLook(zone string, now time.Time, longest time.Duration) time.Duration {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -52,8 +52,9 @@ func untilNextLook(zone string, now time.Time, longest time.Duration) time.Durat
 	return max(min(change.Add(time.Second).Sub(now), longest), time.Second)
 }
 
-// conflictVerdict reports that another Project declares the same project, or did when this one was created: declaring is
-// nil if that one no longer exists. The message names it only within its namespace.
+// conflictVerdict returns the verdict on a Project whose project another Project has declared first. The argument
+// declaring is the other Project, or nil if the other Project no longer exists. The message names declaring only if
+// both Projects have the same namespace.
 func conflictVerdict(object, declaring *v1alpha1.Project) controller.Verdict {
 	first := "which a Project of another namespace declares"
 	switch {
@@ -67,12 +68,13 @@ func conflictVerdict(object, declaring *v1alpha1.Project) controller.Verdict {
 		object.Spec.ProjectID, first)}
 }
 
-// declaredVerdict is the verdict on a Project that declares its project, without a region service.
+// declaredVerdict returns the verdict on a Project that declares its project while the operator has no region service.
 func declaredVerdict() controller.Verdict {
 	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. It is not stored in a region service (REGION_INTERNAL_URL is not set)."}
 }
 
-// acceptedCondition returns the condition Accepted for the verdict on an object.
+// acceptedCondition returns the condition Accepted of a Project. The condition is False if the verdict on the Project
+// is a conflict, and otherwise True.
 func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict controller.Verdict) metav1.Condition {
 	accepted := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project."}
 	if verdict.Reason == v1alpha1.ReasonConflict {
@@ -81,7 +83,8 @@ func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict control
 	return accepted.ConditionOf(v1alpha1.ConditionAccepted, object.Status.Conditions, object.Generation, r.Now())
 }
 
-// verdictOfFault returns the verdict on a Project that the region service did not store. Its message names no hosts.
+// verdictOfFault returns the verdict on a Project that the region service did not store, because of fault. The reason
+// is RegionRefused if the service rejects the project, and otherwise RegionUnavailable.
 func verdictOfFault(fault error) controller.Verdict {
 	if rejected, ok := stderrors.AsType[*regionclient.Rejected](fault); ok {
 		return controller.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
@@ -96,7 +99,8 @@ func verdictOfFault(fault error) controller.Verdict {
 	return controller.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
 }
 
-// report applies the status with the verdict as its conditions, if it has changed. It then logs the verdict.
+// report applies the status with the conditions Ready and Accepted, if the status has changed. It then records the
+// verdict in the log and as an event. A Project that no longer exists is no error.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict controller.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())

@@ -1,5 +1,6 @@
-// Package proxyendpoint is the controller of ProxyEndpoints. It validates each with the credential proxy's own code, and
-// again when a Credential or a Project that it refers to changes. It writes only their status.
+// Package proxyendpoint is the controller of ProxyEndpoints. It validates each ProxyEndpoint with the credential
+// proxy's own code, and again when a Credential or a Project of the ProxyEndpoint changes. It reports the result as the
+// status and as an event.
 package proxyendpoint
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Options configures the controller.
+// Options holds the dependencies of the controller of ProxyEndpoints, for [Setup].
 type Options struct {
 	controller.Common
 
@@ -37,7 +38,7 @@ type Options struct {
 	AllowUndeclared bool
 }
 
-// Names of the indexes of ProxyEndpoints.
+// Names of the indexes of ProxyEndpoints in the cache: by the ids in their lists of credentials, and by project.
 const (
 	byUse     = "proxyendpoint.use" // by [credential.Claim]
 	byProject = "proxyendpoint.project"
@@ -50,8 +51,8 @@ const (
 // It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to mgr, whose Projects are indexed by [ownership.Index] and whose Credentials by
-// [credential.Setup].
+// Setup adds the controller of ProxyEndpoints to mgr. The caller must have indexed mgr's Projects with
+// [ownership.Index], and mgr's Credentials with [credential.Setup].
 func Setup(mgr ctrl.Manager, o Options) error {
 	for name, values := range map[string]func(*v1alpha1.ProxyEndpoint) []string{
 		byUse:     uses,
@@ -67,7 +68,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(controller.Reporter)}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "proxyendpoint", &v1alpha1.ProxyEndpoint{}, written).
-		// Their status counts too: an endpoint is as ready as its Credentials.
+		// The status of Credentials counts too, because an endpoint is only ready if its Credentials are ready.
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.ofCredential)).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		Complete(o.Traced("proxyendpoint", r))
@@ -87,7 +88,7 @@ type reconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile validates one ProxyEndpoint and reports the result.
+// Reconcile validates one ProxyEndpoint, and reports the result in the status of the ProxyEndpoint.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.ProxyEndpoint
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -111,10 +112,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, &object, decide(&object, declaring, claimants, !r.AllowUndeclared))
 }
 
-// decide returns the verdict on a ProxyEndpoint. declaring is the Project that declares its project, or nil. claimants
-// are the Credentials that claim the ids in its list, for each id the oldest first.
+// decide returns the verdict on a ProxyEndpoint. The argument declaring is the Project that declares its project, or
+// nil. The claimants are the Credentials with the ids in spec.credentials, for each id the oldest first.
 //
-// The Credentials' own conditions report faults of their Secrets. decide therefore assumes valid values.
+// The Credentials' own conditions report faults of their Secrets. So decide assumes valid values.
 func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claimants []v1alpha1.Credential, requireProject bool) controller.Verdict {
 	seen := manifest.Objects{RequireProject: requireProject}
 	if declaring != nil {
@@ -150,7 +151,7 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 	for i, id := range object.Spec.Credentials {
 		c := used(object.Namespace, id, claimants, faults)
 		if c == nil {
-			continue // another fault reports it
+			continue // another fault reports the missing Credential
 		}
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 		var why string
@@ -170,8 +171,9 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 	return found
 }
 
-// used resolves an id to a Credential for the endpoints of a namespace, as the proxy does. It prefers the
-// namespace's own to the oldest one that is granted. It returns nil if there is none, or if the namespace's own is faulty.
+// used resolves an id to a Credential without faults for the endpoints of a namespace. It prefers the Credential of the
+// namespace itself to the oldest Credential that another namespace grants. It returns nil if there is neither, or if
+// the Credential of the namespace itself is faulty.
 func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manifest.Fault) *v1alpha1.Credential {
 	var granted *v1alpha1.Credential
 	hasOwn := false
@@ -192,12 +194,13 @@ func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manif
 		}
 	}
 	if hasOwn {
-		return nil // another fault reports it
+		return nil // another fault reports the faulty Credential
 	}
 	return granted
 }
 
-// report applies the status if it has changed, and logs the verdict.
+// report applies the verdict as the status of object, if the status has changed. It then records the verdict in the log
+// and as an event. An object that no longer exists is no error.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint, verdict controller.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
@@ -214,13 +217,13 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint,
 	return nil
 }
 
-// ofCredential finds the endpoints that list a Credential's id.
+// ofCredential returns a request for each ProxyEndpoint that lists the id of the given Credential.
 func (r *reconciler) ofCredential(ctx context.Context, object client.Object) []reconcile.Request {
 	c := object.(*v1alpha1.Credential)
 	return r.find(ctx, client.MatchingFields{byUse: credential.Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID)})
 }
 
-// ofProject finds the endpoints of a project.
+// ofProject returns a request for each ProxyEndpoint of the project that the given Project names.
 func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.find(ctx, client.MatchingFields{byProject: object.(*v1alpha1.Project).Spec.ProjectID})
 }

@@ -1,5 +1,5 @@
 // Package proxyfault turns the faults that the credential proxy finds in an object into the object's condition. The
-// messages are the proxy's, the reasons are those of the API.
+// messages come from the proxy, and the reasons are constants of v1alpha1.
 package proxyfault
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// byWeight lists the causes in the order in which a user has to correct them.
+// byWeight lists the causes of faults in the order in which a user has to correct the faults. Each cause has a reason
+// of the condition Ready.
 var byWeight = [...]struct {
 	cause  manifest.Cause
 	reason string
@@ -27,13 +28,14 @@ var byWeight = [...]struct {
 	{manifest.CredentialFaulty, v1alpha1.ReasonCredentialNotReady},
 }
 
-// Of returns the faults of one object.
+// Of returns the faults in faults that belong to object.
 func Of(faults []*manifest.Fault, object manifest.ObjectKey) []*manifest.Fault {
 	return slices.DeleteFunc(slices.Clone(faults), func(f *manifest.Fault) bool { return f.Of != object })
 }
 
-// Verdict returns the verdict for the faults of one object. Without faults, its message is well, followed by the
-// warnings.
+// Verdict returns the verdict on an object with these faults and warnings. Without faults, the object is ready, and the
+// message is well, followed by the warnings. With faults, the reason belongs to the fault that the user has to correct
+// first.
 func Verdict(faults, warnings []*manifest.Fault, well string) controller.Verdict {
 	if len(faults) == 0 {
 		for _, w := range warnings {

@@ -1,7 +1,9 @@
-// Package secretwatch follows changes of Secrets for the operator's controllers. It holds their metadata alone, no value.
+// Package secretwatch follows changes of Secrets for the operator's controllers. It holds only metadata of Secrets, and
+// no values.
 //
-// It follows each namespace by itself. A namespace that is missing, or in which the operator has no rights, affects no
-// other, and is followed as soon as it can be.
+// The package follows each namespace separately. A namespace that is missing, or whose Secrets the operator may not
+// read, does not affect other namespaces. The package follows such a namespace within about a minute after the operator
+// may read it.
 package secretwatch
 
 import (
@@ -28,11 +30,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// remembered is how long after its last refusal a namespace counts as refused. The library asks again at least once a
-// minute.
+// remembered is how long after its last refusal a namespace counts as refused. The client library asks the API server
+// again at least once a minute.
 const remembered = 2 * time.Minute
 
-// Watch follows the Secrets of some namespaces, or of all. It is a manager.Runnable.
+// Watch follows the metadata of the Secrets of some namespaces, or of all namespaces. The manager starts a Watch as a
+// manager.Runnable.
 type Watch struct {
 	caches    map[string]cache.Cache // by namespace; "": all
 	informers []cache.Informer       // of Secrets, one of each cache
@@ -42,7 +45,7 @@ type Watch struct {
 	refused map[string]time.Time // when the API server last refused a namespace
 }
 
-// New returns a Watch of the given namespaces; "" stands for all. It exports
+// New returns a Watch of the given namespaces; "" stands for all namespaces. It exports the metric
 //
 //	lectern.operator.namespace.refused{watched_namespace}   1 while the operator may not read the namespace's Secrets, else 0
 func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.MeterProvider) (*Watch, error) {
@@ -83,8 +86,8 @@ func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.M
 	return w, err
 }
 
-// identity removes all metadata but the name and the version. kubectl apply stores the whole object in an annotation,
-// including the values of a Secret.
+// identity reduces the metadata of a Secret to its namespace, name, UID and resourceVersion. Annotations must not stay,
+// because kubectl apply stores the whole object in an annotation, including the values of a Secret.
 func identity(o any) (any, error) {
 	object, err := meta.Accessor(o)
 	if err != nil {
@@ -97,10 +100,10 @@ func identity(o any) (any, error) {
 	return small, nil
 }
 
-// NeedLeaderElection returns false: a standby operator is up to date when it takes over.
+// NeedLeaderElection returns false, so that a standby operator is already up to date when it becomes the leader.
 func (*Watch) NeedLeaderElection() bool { return false }
 
-// Start follows the Secrets until ctx ends.
+// Start follows the Secrets of the Watch's namespaces until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	var all errgroup.Group
 	for _, c := range w.caches {
@@ -109,8 +112,9 @@ func (w *Watch) Start(ctx context.Context) error {
 	return all.Wait()
 }
 
-// Source is a source of requests for a controller: for each Secret that is there or changes, those that requests returns.
-// The controller does not wait for it.
+// Source returns a source of requests for a controller. For each Secret that exists, changes or is deleted, the
+// controller gets the requests that the function requests returns. The controller does not wait until all Secrets have
+// been read.
 func (w *Watch) Source(requests func(context.Context, types.NamespacedName) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		changed := func(o any) {
@@ -133,7 +137,8 @@ func (w *Watch) Source(requests func(context.Context, types.NamespacedName) []re
 	})
 }
 
-// failed logs that a watch has ended. A refusal is logged once, until the namespace can be read again.
+// failed logs that the watch of a namespace has ended with err, and records a refusal for [Watch.Refused]. Of several
+// refusals in a row, it logs the first.
 func (w *Watch) failed(ctx context.Context, namespace string, err error) {
 	if !apierrors.IsForbidden(err) {
 		w.log.DebugContext(ctx, "a watch of Secrets ended; it is begun again", slog.String("namespace", namespace), slog.Any("error", err))
@@ -148,7 +153,8 @@ func (w *Watch) failed(ctx context.Context, namespace string, err error) {
 	w.refused[namespace] = time.Now()
 }
 
-// Refused reports whether the operator may not read the Secrets of a namespace. They may then change unseen.
+// Refused reports whether the API server has lately refused to let the operator read the Secrets of a namespace. The
+// operator does not see changes of such Secrets.
 func (w *Watch) Refused(namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

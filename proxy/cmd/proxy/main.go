@@ -1,4 +1,5 @@
-// Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment.
+// Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment. This build
+// reads its policy from a folder of manifests.
 package main
 
 import (

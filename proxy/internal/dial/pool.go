@@ -1,3 +1,4 @@
+// Package dial keeps the connections to targets. The guard of package egress checks the address of each connection.
 package dial
 
 import (
@@ -8,13 +9,15 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/lectern-dev/lectern/proxy/egress"
 )
 
-// Options configures a Pool.
+// Options holds the guard, the resolver and the limits that all transports of a Pool share.
 type Options struct {
 	// Guard decides which addresses may be dialled. Required.
-	Guard *Guard
-	// Resolver looks up names. Nil: the system's.
+	Guard *egress.Guard
+	// Resolver looks up names. Nil: net.DefaultResolver.
 	Resolver *net.Resolver
 	// MaxHeaderBytes bounds the headers of an answer, in bytes. 0: 256 KiB.
 	MaxHeaderBytes int64
@@ -22,8 +25,8 @@ type Options struct {
 	IdleTimeout time.Duration
 }
 
-// Pool keeps one http.Transport for each endpoint. Endpoints share no connections, because some targets apply the
-// first credential of a connection to all requests that follow on it.
+// Pool keeps one http.Transport for each Key, so that endpoints share no connections. Some targets apply the first
+// credential of a connection to all later requests on the same connection.
 type Pool struct {
 	o Options
 
@@ -38,16 +41,17 @@ type Key struct {
 	Endpoint string
 	// Roots identifies the certificate authorities that the endpoint trusts.
 	Roots string
-	// Connect bounds the TCP connection, and the TLS handshake after it separately. 0: one minute.
+	// Connect bounds the lookup of the name and the TCP connection together, and then the TLS handshake. 0: one minute
+	// for each of the two.
 	Connect time.Duration
 	// Headers bounds the time from the end of a request to the headers of its answer. 0: no limit.
 	Headers time.Duration
 }
 
-// connectWithin bounds a connection attempt of an endpoint that sets no limit.
+// connectWithin is the time limit of a connection attempt, and of the TLS handshake, when Key.Connect is 0.
 const connectWithin = time.Minute
 
-// NewPool returns an empty Pool.
+// NewPool returns a Pool without transports. A limit of 0 in o means the default that Options names.
 func NewPool(o Options) *Pool {
 	if o.MaxHeaderBytes == 0 {
 		o.MaxHeaderBytes = 256 << 10
@@ -58,8 +62,9 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, transports: map[Key]*http.Transport{}}
 }
 
-// Transport returns the transport of an endpoint. It trusts roots; nil means the system's. For a key that the last Keep
-// dropped, the Pool forgets the transport, which keeps no idle connection.
+// Transport returns the stored transport for key, and creates a transport if there is none. A new transport trusts
+// roots; nil means the certificate authorities of the system. If the last Keep did not list key, the Pool does not
+// store the new transport, and the transport keeps no idle connections.
 func (p *Pool) Transport(key Key, roots *x509.CertPool) *http.Transport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +113,9 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// Keep removes all transports except those with the given keys. Requests in flight on a removed transport continue. A nil
-// map removes all.
+// Keep removes all transports except those with the given keys, and closes the idle connections of the removed ones.
+// In-flight requests on a removed transport continue. Until the next Keep, the Pool stores no transport with another
+// key.
 func (p *Pool) Keep(keys map[Key]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,5 +129,5 @@ func (p *Pool) Keep(keys map[Key]bool) {
 	}
 }
 
-// Close removes all transports and closes their idle connections.
+// Close removes all transports and closes their idle connections. Requests in flight continue.
 func (p *Pool) Close() { p.Keep(nil) }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 )
 
@@ -116,7 +117,7 @@ func TestKeptByEndpoint(t *testing.T) {
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil, nil)})
+	pool := dial.NewPool(dial.Options{Guard: egress.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil, nil)})
 	defer pool.Close()
 	one, other := dial.Key{Endpoint: "one"}, dial.Key{Endpoint: "other"}
 	for range 2 {

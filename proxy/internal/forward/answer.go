@@ -16,10 +16,11 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// maxFields bounds the number of an answer's headers. Each is searched, and takes more memory than its bytes.
+// maxFields is the greatest number of headers that an answer may have. The proxy searches each header, and each header
+// takes more memory than its bytes.
 const maxFields = 1000
 
-// answer checks the target's answer and turns it into the caller's.
+// answer checks the target's answer to one request, and changes the answer for the caller.
 type answer struct {
 	search        *search // nil: nothing is searched for
 	endpoint      *policy.Endpoint
@@ -32,8 +33,8 @@ type answer struct {
 	endRequest    func() // ends the read of the caller's body, because the answer has ended
 }
 
-// judge checks an answer, and makes exactly the changes that the contract names. It is the ModifyResponse of a
-// ReverseProxy, which removes hop-by-hop headers before.
+// judge checks the target's answer, and prepares its headers, body and trailers for the caller. The error refuses the
+// answer. The ReverseProxy of send calls judge as ModifyResponse.
 func (a *answer) judge(res *http.Response) error {
 	a.idle.enter(receiving)
 	a.span.answered(res)
@@ -68,7 +69,8 @@ func checkHead(res *http.Response) error {
 	return nil
 }
 
-// dropHeaders removes the headers and trailers that do not go on to the caller.
+// dropHeaders removes the forbidden headers and trailers of an answer. If trailers remain and the caller uses HTTP/1,
+// dropHeaders also removes the body's length.
 func dropHeaders(res *http.Response) {
 	droppedFromAnswers.remove(res.Header)
 	droppedFromAnswers.removeTrailers(res.Trailer)
@@ -78,8 +80,8 @@ func dropHeaders(res *http.Response) {
 	}
 }
 
-// scrub removes the credentials from the headers, and returns the body without them. It does nothing if the endpoint's
-// answers are not searched.
+// scrub removes the credentials from the headers, counts them in the record, and returns the result of scrubBody. If
+// the proxy does not search the endpoint's answers, scrub changes nothing and returns the body.
 func (a *answer) scrub(res *http.Response) (body io.ReadCloser, err error) {
 	if a.search == nil {
 		return res.Body, nil
@@ -89,7 +91,8 @@ func (a *answer) scrub(res *http.Response) (body io.ReadCloser, err error) {
 	return a.scrubBody(res)
 }
 
-// addHeaders adds the headers that the proxy gives to the target's answers.
+// addHeaders sets SuccessHeader and headers for the security of browsers, and lets the allowed origin read the answer.
+// For a request with credentials, addHeaders also keeps the answer out of shared caches.
 func (a *answer) addHeaders(h http.Header) {
 	h[SuccessHeader] = []string{"true"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
@@ -100,7 +103,8 @@ func (a *answer) addHeaders(h http.Header) {
 	}
 }
 
-// judgeTrailers handles trailers as judge handles headers.
+// judgeTrailers removes the forbidden trailers of an answer. If the proxy searches the endpoint's answers,
+// judgeTrailers also removes credentials from the other trailers. The values of trailers arrive after the body.
 func (a *answer) judgeTrailers(res *http.Response) {
 	droppedFromAnswers.removeTrailers(res.Trailer)
 	if a.search != nil {
@@ -108,7 +112,9 @@ func (a *answer) judgeTrailers(res *http.Response) {
 	}
 }
 
-// scrubBody returns the body of an answer, decoded and without the credentials. It fails if the body cannot be searched.
+// scrubBody returns the body of an answer, decoded and without the credentials, and adapts the headers to the new body.
+// For an encoding that the proxy cannot decode, scrubBody fails, or returns the body unchanged if the endpoint allows
+// unreadable answers.
 func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 	if !hasBody(res) {
 		return res.Body, nil
@@ -128,11 +134,13 @@ func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 	return newScrubbedBody(res.Body, coding, scrub.NewStream(a.search.matcher), a.record), nil
 }
 
-// maxWhole is the length of the largest body, in bytes, that is read whole before the answer begins. Its length is
-// known after the search, so the caller gets a Content-Length, and a body that breaks off is answered 502.
+// maxWhole is the length of the largest body, in bytes, that the proxy reads whole to search it before the caller's
+// answer begins. For such a body the caller gets a Content-Length, and an error if the target breaks the body off.
+// Compressed bodies and streams of events are not read whole.
 const maxWhole = 32 << 10
 
-// scrubWhole reads a body of announced length to its end, and returns it without the credentials.
+// scrubWhole reads a body of announced length to its end, and returns the body without the credentials. The error is
+// the error of reading the body.
 func (a *answer) scrubWhole(res *http.Response) (io.ReadCloser, error) {
 	defer res.Body.Close()
 	text := make([]byte, res.ContentLength)
@@ -149,7 +157,8 @@ func (a *answer) scrubWhole(res *http.Response) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(clean)), nil
 }
 
-// isStream reports whether an answer may take any time: its length is not announced, or it is a stream of events.
+// isStream reports whether an answer has no announced length, or is a stream of events. The default time of a request
+// does not bound such an answer.
 func isStream(res *http.Response) bool {
 	media, _, _ := strings.Cut(strings.Join(res.Header["Content-Type"], ","), ";")
 	return res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
@@ -160,7 +169,7 @@ func dropLength(res *http.Response) {
 	res.ContentLength = -1
 }
 
-// fields counts headers; one that comes several times counts each time.
+// fields returns the number of headers in h. A header that is sent several times counts each time.
 func fields(h http.Header) (n int) {
 	for _, values := range h {
 		n += len(values)
@@ -174,7 +183,8 @@ func hasBody(res *http.Response) bool {
 		res.StatusCode != http.StatusNotModified && res.Body != http.NoBody
 }
 
-// targetBody is the body of an answer as it comes from the target, before any search.
+// targetBody is the body of an answer as it comes from the target, before any search. targetBody limits the size of the
+// body, and restarts the idle timer.
 type targetBody struct {
 	io.ReadCloser
 	idle     *idleTimer
@@ -183,7 +193,7 @@ type targetBody struct {
 	closing  func()
 }
 
-// Read reads from the target.
+// Read reads from the target, and restarts the idle timer. The error is errLong when the body is over its limit.
 func (b *targetBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
@@ -196,20 +206,20 @@ func (b *targetBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the answer.
+// Close calls closing, so that the proxy reads no more of the caller's body, and closes the target's body.
 func (b *targetBody) Close() error {
 	b.closing()
 	return b.ReadCloser.Close()
 }
 
-// answerBody is the body of an answer on its way to the caller.
+// answerBody is the body of an answer after the search, on its way to the caller.
 type answerBody struct {
 	io.ReadCloser
 	ended func() // called once, when the trailers are known
 	once  sync.Once
 }
 
-// Read reads from the target.
+// Read reads the next part of the body for the caller, and calls ended at the end of the body.
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -218,21 +228,23 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the answer.
+// Close closes the body, and then calls ended, unless Read has called ended before.
 func (b *answerBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.once.Do(b.ended)
 	return err
 }
 
-// search finds an endpoint's credentials in answers.
+// search holds the values of an endpoint's credentials that are long enough for a search, and finds the values in
+// answers.
 type search struct {
 	values  [][]byte // of the credentials
 	matcher *scrub.Matcher
 }
 
-// newSearch returns the search for an endpoint's credentials, nil when its answers are not searched. It does not depend on
-// the credentials that a request uses: a target may store what one request sends, and return it to another.
+// newSearch returns the search for the credentials of an endpoint, and nil if the proxy does not search the endpoint's
+// answers. The search includes credentials that the current request does not use. A target may store a credential from
+// one request, and return it in the answer to another.
 func newSearch(e *policy.Endpoint) *search {
 	if !e.Scrubs() {
 		return nil
@@ -249,7 +261,8 @@ func newSearch(e *policy.Endpoint) *search {
 	}).(*search)
 }
 
-// header takes the credentials out of values, and removes headers whose names hold one. It returns how many it found.
+// header removes the credentials from the values in h, and deletes headers whose names contain a credential. found is
+// the number of changed values and deleted headers.
 func (s *search) header(h http.Header) (found int) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		hit := s.inName(name)
@@ -273,8 +286,8 @@ func (s *search) header(h http.Header) (found int) {
 	return found
 }
 
-// isFolded reports whether a header's value holds a credential over several lines (RFC 9112, section 5.2). net/http puts a
-// space in place of each line break.
+// isFolded reports whether a header's value contains a credential after its spaces are removed. net/http puts a space
+// in place of each line break of a folded value (RFC 9112, section 5.2).
 func (s *search) isFolded(value string) bool {
 	joined := strings.ReplaceAll(value, " ", "")
 	if len(joined) == len(value) {
@@ -284,8 +297,9 @@ func (s *search) isFolded(value string) bool {
 	return hit
 }
 
-// inName reports whether a header's name holds a credential. It ignores the case of letters, because HTTP changes that
-// of names. It also finds the encodings of a credential that do not depend on case.
+// inName reports whether a header's name contains a credential. inName ignores the case of letters, because HTTP
+// software changes the case of names. inName also finds encodings that do not depend on case, such as hexadecimal
+// digits.
 func (s *search) inName(name string) bool {
 	if _, hit := s.matcher.String(name); hit {
 		return true

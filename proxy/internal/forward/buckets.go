@@ -20,7 +20,8 @@ func newBuckets(now func() time.Time) *buckets {
 	return &buckets{now: now, due: map[string]time.Time{}}
 }
 
-// Allow takes one request of key from its bucket, which refills at the rate.
+// Allow reports whether the rate allows a request of key, and counts the request if so. A rate of 0 requests per second
+// is no limit, and a burst of 0 counts as 1.
 func (b *buckets) Allow(_ context.Context, key string, rate rates.Rate) rates.Result {
 	if rate.PerSecond <= 0 {
 		return rates.Result{Allowed: true}

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// decidedBy names the request headers that affect the proxy's decision.
+// decidedBy names request headers that affect the proxy's decision, for the header Vary.
 var decidedBy = []string{"Origin", "X-Project-ID", "X-Environment", "X-Proxy-Api-Key"}
 
-// keepPrivate prevents shared caches from storing an answer to a request with a credential, because the request looks
-// the same in every project. It also adds the headers that affect the answer to Vary.
+// keepPrivate prevents shared caches from storing an answer to a request with a credential. A request can have the same
+// URL in several projects, and a different answer in each. keepPrivate adds decidedBy to Vary, and removes the headers
+// that some caches obey in place of Cache-Control.
 func keepPrivate(h http.Header) {
 	kept := []string{"private"}
 	for _, line := range h["Cache-Control"] {
@@ -38,13 +39,14 @@ func keepPrivate(h http.Header) {
 	h["Vary"] = vary
 }
 
-// commandsSomeCaches reports whether some caches obey a header and not Cache-Control (RFC 9213, section 2.1).
+// commandsSomeCaches reports whether name is a header that some caches obey in place of Cache-Control (RFC 9213,
+// section 2.1).
 func commandsSomeCaches(name string) bool {
 	name = dashed(name)
 	return strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control"
 }
 
-// splitList splits a list at its commas, except those in quotes (RFC 9110, section 5.6.1).
+// splitList splits a list at its commas, except those in quotes, and trims the items (RFC 9110, section 5.6.1).
 func splitList(line string) (items []string) {
 	quoted, escaped := false, false
 	split := func(c rune) bool {

@@ -15,7 +15,8 @@ import (
 // preflightSeconds is how long a browser may cache a preflight. The proxy still checks each request in full.
 const preflightSeconds = "600"
 
-// answerPreflight answers the preflight of a browser.
+// answerPreflight grants the preflight of a browser with status 204, or returns the refusal. The preflight counts
+// against the rate of the client's address, as checkAddress says.
 func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, in incoming, rec *record) error {
 	if err := h.checkAddress(r.Context()); err != nil {
 		return err
@@ -28,8 +29,9 @@ func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapsh
 	return nil
 }
 
-// grant writes the headers that grant a preflight, or returns the refusal. Any endpoint that allows the origin for the
-// destination grants it. If the path names a project, it must be an endpoint of that.
+// grant writes to h the headers that grant a preflight, or returns the refusal. An endpoint that allows the origin must
+// allow the destination. If the path names a project, the endpoint must belong to that project and environment. grant
+// also refuses a preflight with malformed headers.
 func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incoming) error {
 	if corsOrigin(snapshot, in) == "" {
 		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", in.origin))
@@ -57,9 +59,10 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incomin
 	return nil
 }
 
-// corsOrigin returns the origin whose pages may read the answer, "" for none. An endpoint of the project and environment
-// must allow the origin. If the request names no project, any endpoint is enough. An unknown project gives the same
-// result as one that does not allow the origin, so that a page cannot learn which projects exist.
+// corsOrigin returns the origin whose pages may read the answer, "" for none. An endpoint of the project and
+// environment must allow the origin. If the request names no project, an endpoint of any project is enough. An unknown
+// project gives the same result as a project that does not allow the origin, so that a page cannot learn which projects
+// exist.
 func corsOrigin(snapshot *policy.Snapshot, in incoming) string {
 	for range snapshot.Allowing(in.origin, in.project, in.environment) {
 		return in.origin
@@ -67,7 +70,7 @@ func corsOrigin(snapshot *policy.Snapshot, in incoming) string {
 	return ""
 }
 
-// allowOrigin lets pages of an origin read the answer. It does nothing for "".
+// allowOrigin adds the headers to h that let pages of an origin read the answer. For "", allowOrigin does nothing.
 func allowOrigin(h http.Header, origin string) {
 	if origin == "" {
 		return

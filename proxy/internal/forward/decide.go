@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// decision is the policy's verdict on a request.
+// decision is the policy's verdict on a request, with the header and the body for the target.
 type decision struct {
 	request policy.Request
 	verdict policy.Verdict
@@ -21,9 +21,9 @@ type decision struct {
 	body    *heldBody   // with placeholders; nil: the body streams
 }
 
-// decide asks the policy about a request with all of its credentials. It reads a body with placeholders into memory,
-// because these can lead to another endpoint. The memory counts against the client, and against the endpoint that the
-// rest of the request leads to. decide also returns the decision with a refusal.
+// decide asks the policy about a request with all of its credentials. If the caller asks for templating, decide reads
+// the body into memory, which counts against the client and the endpoint. The caller must release the body of the
+// decision, also after an error.
 func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
 	header, uses, err := headerToSend(r.Header)
 	if err != nil {
@@ -57,7 +57,8 @@ func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodie
 	return d, nil
 }
 
-// holdBody reads the body into memory, and adds the credentials that it names to the policy's request.
+// holdBody reads the body into memory, and adds the credentials that the body names to the policy's request. For a
+// multipart body, holdBody sets the Content-Type for the target.
 func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) (err error) {
 	if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) 
 	return nil
 }
 
-// distinct returns each use once. The order does not depend on that of the headers: a repeated request must get the same
-// one of several faults.
+// distinct returns each use once, sorted by place, id and header, and reorders uses itself. The order of the headers in
+// the request must not matter: a repeated request with several faults must get the same fault each time.
 func distinct(uses []policy.Use) []policy.Use {
 	slices.SortFunc(uses, func(a, b policy.Use) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID), strings.Compare(a.Header, b.Header))
@@ -86,8 +87,8 @@ func distinct(uses []policy.Use) []policy.Use {
 	return slices.Compact(uses)
 }
 
-// refusal returns the error that tells the caller what to change, nil for an allowed request. Every refused credential
-// gets the same text, so that callers cannot learn which credentials exist.
+// refusal returns the error that tells the caller what to change, nil for an allowed request. For a refused credential,
+// the text does not show whether the credential exists.
 func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	why := fault(v.String())
 	switch v.Fault {

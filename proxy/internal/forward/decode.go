@@ -12,7 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 )
 
-// readable reports whether the proxy can decode the Content-Encoding, and so search the body.
+// readable reports whether the proxy can decode the Content-Encoding coding, and so search the body. coding is in lower
+// case, and "" is no encoding.
 func readable(coding string) bool {
 	switch coding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
@@ -21,7 +22,7 @@ func readable(coding string) bool {
 	return false
 }
 
-// scrubbedBody decodes and searches a body while it is read.
+// scrubbedBody is the body of an answer, which the proxy decodes and searches while the caller reads the body.
 type scrubbedBody struct {
 	*stream.Reader
 	body   io.Closer
@@ -36,7 +37,8 @@ func newScrubbedBody(body io.ReadCloser, coding string, found *scrub.Stream, rec
 	return &scrubbedBody{Reader: stream.NewReader(plain, found), body: body, plain: plain, found: found, record: rec}
 }
 
-// Close closes the body that is read.
+// Close closes the target's body, releases the decoder, and adds the number of replaced secrets to the record. Later
+// calls do nothing.
 func (b *scrubbedBody) Close() error {
 	if b.closed {
 		return nil
@@ -55,8 +57,8 @@ const maxWindow = 8 << 20
 // errDecode replaces a decoder's error, which may quote its input.
 const errDecode fault = "the answer could not be decoded"
 
-// decoding reads a body that may be compressed. It creates the decoder at the first read, because a body may take long
-// to arrive.
+// decoding decodes a body that may be compressed. The first Read creates the decoder, because a body may take long to
+// arrive.
 type decoding struct {
 	source io.Reader
 	coding string
@@ -64,7 +66,7 @@ type decoding struct {
 	stop   func()
 }
 
-// Read reads the decoded body.
+// Read returns the decoded body. The error of a decoder becomes errDecode.
 func (d *decoding) Read(p []byte) (int, error) {
 	if d.plain == nil {
 		if err := d.begin(); err != nil {

@@ -11,29 +11,33 @@ import (
 
 // Explanation is the proxy's decision about a request, with its reasons.
 type Explanation struct {
-	// Refusal is the answer that the caller would get; nil when the request would be sent.
+	// Refusal is the answer that the caller would get; nil when the request would be sent, or its preflight granted.
 	Refusal *apierr.Error
-	// Why gives details of a refusal that the caller does not see.
+	// Why gives details of a refusal that the caller does not see; "" for none.
 	Why string
 	// Preflight reports that the request is a preflight that would be granted.
 	Preflight bool
-	// Endpoint is the endpoint that allows the request, or that comes closest to it; "" for none.
+	// Endpoint is the endpoint that allows the request, or that comes closest to it. "" for none, and if the request
+	// lacks a key that the endpoint requires.
 	Endpoint string
 	// Target is the normalised scheme://host[:port]/path, with its placeholders; "" when the target cannot be read.
 	Target string
-	// Credentials are the ids that the request would use.
+	// Credentials are the ids that the policy allows the request to use; nil if the policy refuses the request.
 	Credentials []string
-	// Loose are those of them that may stand anywhere in a body.
+	// Loose are the ids among Credentials that the policy allows anywhere in a body.
 	Loose []string
-	// Verdicts are the verdicts of all endpoints of the project and environment, the best first.
+	// Verdicts are the verdicts of all endpoints of the project and environment, the closest first. Nil for a
+	// preflight, and for a request that cannot be parsed.
 	Verdicts []policy.Verdict
 }
 
-// DefaultMaxTemplatedBody is the default bound of a body with placeholders, in bytes.
+// DefaultMaxTemplatedBody is the default of MAX_TEMPLATED_BODY, the size limit of a body with placeholders, in bytes.
+// Explain applies this limit.
 const DefaultMaxTemplatedBody = 10 << 20
 
-// Explain takes a request through the steps of a Handler up to the point of sending. It resolves no name and dials no
-// target. keyed reports that the request has a valid key.
+// Explain takes a request through the steps parse, decide and build of a Handler, and returns the decision. Explain
+// resolves no name, dials no target, and applies no limit of rates. With keyed, the request counts as one with a valid
+// key.
 func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 	in, err := parse(r)
 	rec := record{incoming: in}

@@ -11,16 +11,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// fault is the reason of a failure, in the proxy's own words. The errors of Go's libraries may quote bytes from the
-// target, and so a credential. The audit record shows the fault of a refusal.
+// fault is the reason of a failure, in the proxy's own words. A fault replaces errors of Go's libraries that may quote
+// bytes from the target, and so a credential. The audit record shows the fault that is the cause of a refusal.
 type fault string
 
-// Error is the reason.
+// Error returns the reason. The reason is for the audit record, and not for the caller.
 func (f fault) Error() string { return string(f) }
 
 const (
@@ -47,12 +47,13 @@ func tooSlow(timeout time.Duration) error {
 		Because(fault("the caller's body arrived too slowly"))
 }
 
-// danglingFault returns the refusal for a placeholder after an incomplete escape.
+// danglingFault returns the refusal for a placeholder directly after escape, which is incomplete. where is the name of
+// the header, or "body".
 func danglingFault(where, escape string) error {
 	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
 }
 
-// unfit returns the refusal for a body that [template.Examine] refuses.
+// unfit returns the refusal for a body that [template.Examine] refused with err.
 func unfit(err error) error {
 	if escape, ok := errors.AsType[template.OpenEscape](err); ok {
 		return danglingFault("body", string(escape))
@@ -65,8 +66,8 @@ func tooMany(why string, after time.Duration) error {
 	return apierr.New(apierr.RateLimited, "Right now "+why+". Try again after the time that Retry-After gives.").After(after)
 }
 
-// bodyFault returns the refusal for a body that could not be read: the caller disconnected, stalled or sent malformed
-// chunks.
+// bodyFault returns the refusal for a body that could not be read, because the caller disconnected or sent malformed
+// chunks. For a caller that stalled, bodyFault returns context.Canceled.
 func bodyFault(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return context.Canceled // the caller stalled, so it gets no answer
@@ -78,10 +79,11 @@ func denied(format string, args ...any) *apierr.Error {
 	return apierr.New(apierr.DestinationNotAllowed, fmt.Sprintf(format, args...))
 }
 
-// longestURL is how many bytes of a URL a message shows.
+// longestURL is the greatest number of bytes of a URL that an error message shows.
 const longestURL = 200
 
-// upstreamFault returns the refusal for a fault between the proxy and the target.
+// upstreamFault returns the refusal for err, a failure between the proxy and the target. If ctx ended for another
+// reason than a time limit, such as a caller that disconnected, upstreamFault returns context.Canceled.
 func upstreamFault(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		switch {
@@ -93,8 +95,8 @@ func upstreamFault(ctx context.Context, err error) error {
 	unreachable := func(text string, because fault) error {
 		return apierr.New(apierr.UpstreamUnreachable, text).Because(because)
 	}
-	if errors.Is(err, dial.ErrForbidden) {
-		return apierr.New(apierr.DestinationNotAllowed, "The target's name leads to an address that is not a public one.").Because(dial.ErrForbidden)
+	if errors.Is(err, egress.ErrForbidden) {
+		return apierr.New(apierr.DestinationNotAllowed, "The target's name leads to an address that is not a public one.").Because(egress.ErrForbidden)
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsTimeout {
 		return unreachable("The target's name could not be resolved.", "the target's name could not be resolved")

@@ -1,17 +1,18 @@
-// Package forward owns a request's way through the proxy. Each step hands a value to the next one:
+// Package forward takes a request through the proxy in steps. The right column shows the result of a step:
 //
-//	parse   reads what the caller sends           incoming
-//	admit   counts it against the client address  leave
-//	decide  asks the policy, with all credentials decision
-//	enter   counts it against the endpoint        leave
-//	build   inserts the credentials               outgoing
-//	send    calls the target                      the target's answer
-//	judge   removes the credentials again
+//	parse     reads what the caller sends                incoming
+//	checkKey  checks the key, or counts for the address  keyed
+//	admit     counts a request without a key             leave
+//	decide    asks the policy, with all credentials      decision
+//	enter     counts the request for its endpoint        leave
+//	build     inserts the credentials                    outgoing
+//	send      calls the target                           the target's answer
+//	judge     removes the credentials from the answer
 //
-// Every refusal happens before the proxy connects, except one: the address is only known while connecting, so the guard
-// of package dial checks it there.
+// The policy decides before the proxy connects. The target's address is only known while the proxy connects, so the
+// guard of package egress checks the address then.
 //
-// The package stores nothing, follows no redirect, and keeps credential values out of errors, logs and traces.
+// The package follows no redirect, and keeps credential values out of errors, logs and traces.
 package forward
 
 import (
@@ -32,26 +33,28 @@ import (
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
-// Keys checks API keys and the rate of callers without one.
+// Keys checks API keys, and limits the rate of callers without a key.
 type Keys interface {
-	// Check reports whether key is valid for the project and scope; see auth.Guard.
+	// Check returns an error unless key is valid for the project and scope, and within its rate; see auth.Guard.
 	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, rates.Result, error)
-	// CheckAddress counts a request without a key against its client's rate; see auth.Guard.
+	// CheckAddress counts a request without a key against its client's rate. Over the rate, the error is the refusal;
+	// see auth.Guard.
 	CheckAddress(ctx context.Context, address string) error
 }
 
-// Rates limits the rates of endpoints.
+// Rates limits the rates of endpoints. Each endpoint has a key of its own.
 type Rates interface {
 	Allow(ctx context.Context, key string, rate rates.Rate) rates.Result
 }
 
-// Options configures a Handler.
+// Options holds the parts that a Handler uses, and the limits of requests.
 type Options struct {
 	// Store holds the policy. Required.
 	Store *policy.Store
 	// Pool makes the connections. Required.
 	Pool *dial.Pool
-	// Keys checks API keys. Nil: no key can be checked, and endpoints that require one answer 503.
+	// Keys checks API keys. Nil: a key that an endpoint may require gets the answer 503, and client addresses have no
+	// rate.
 	Keys Keys
 	// Rates limits the rates of endpoints. Nil: in this process alone.
 	Rates Rates
@@ -61,23 +64,24 @@ type Options struct {
 	Meter metric.MeterProvider
 	// MaxTemplatedBody bounds a body with placeholders, in bytes, before and after their replacement. Required.
 	MaxTemplatedBody int64
-	// TemplatedMemory bounds all such bodies together, in bytes. One endpoint may take half of it, and one client address
-	// without a key a quarter. Required.
+	// TemplatedMemory bounds all bodies with placeholders together, in bytes. One endpoint may take half of the memory,
+	// and one client address without a key a quarter. Required.
 	TemplatedMemory int64
-	// TemplatedReadTimeout bounds the time to read such a body. Required.
+	// TemplatedReadTimeout bounds the time to read a body with placeholders. Required.
 	TemplatedReadTimeout time.Duration
 	// ClientConcurrent bounds the requests without a key that one client address may have in flight. 0: no bound.
 	ClientConcurrent int
 	// TotalTimeout bounds a request that is not a stream, unless its endpoint sets a total time. 0: no bound.
 	TotalTimeout time.Duration
-	// Stall bounds how long an HTTP/2 caller may accept no byte of an answer. On HTTP/1 the server enforces this limit.
-	// Required.
+	// Stall bounds how long an HTTP/2 caller may accept no byte of an answer. On HTTP/1 the server has a limit of its
+	// own. Required.
 	Stall time.Duration
 	// Now is the clock of rates and records. Nil: time.Now.
 	Now func() time.Time
 }
 
-// Handler is the proxy.
+// Handler is the http.Handler of the proxy. A Handler forwards the requests that the policy and the limits allow, and
+// answers preflights and refusals itself.
 type Handler struct {
 	o       Options
 	tracer  trace.Tracer
@@ -87,7 +91,8 @@ type Handler struct {
 	buffers relay.Buffers
 }
 
-// New returns a Handler.
+// New returns a Handler for the policy in o.Store. The error means that the metrics could not be created. When the
+// policy changes, the Handler drops the connections of removed or changed endpoints.
 func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -107,7 +112,8 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// forget drops the connections of endpoints that no longer exist.
+// forget drops the transports of endpoints that s does not contain, or contains with other connection settings. The
+// policy store calls forget with each new Snapshot.
 func (h *Handler) forget(s *policy.Snapshot) {
 	keep := map[dial.Key]bool{}
 	for _, e := range s.Endpoints() {
@@ -116,7 +122,8 @@ func (h *Handler) forget(s *policy.Snapshot) {
 	h.o.Pool.Keep(keep)
 }
 
-// ServeHTTP forwards a request to its target, or refuses it.
+// ServeHTTP forwards a request to its target, answers a preflight, or refuses the request. ServeHTTP then writes the
+// audit record and the metrics, even if the answer is aborted.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &record{began: h.o.Now()}
 	h.metrics.inFlight.Add(1)
@@ -128,7 +135,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.complete = true
 }
 
-// serve answers the request, or returns the refusal.
+// serve answers the request, or returns the refusal. serve also writes the data of the request to rec.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, rec *record) error {
 	in, err := parse(r)
 	rec.incoming = in
@@ -172,8 +179,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	return h.send(w, r, out, d.verdict, in, rec)
 }
 
-// checkKey checks the API key if an endpoint may require one, and otherwise the rate of the caller's address. It reports
-// whether the request has a valid key.
+// checkKey checks the request's API key if an endpoint for the origin requires a key, and writes the headers of the
+// key's rate to w. Without a key to check, checkKey counts the request by checkAddress. keyed reports whether the
+// request has a valid key.
 func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, in incoming, scope *policy.Scope) (keyed bool, err error) {
 	ctx, keys := r.Context(), h.o.Keys
 	sent := r.Header[KeyHeader]
@@ -191,7 +199,8 @@ func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, in incoming, 
 	return err == nil, err
 }
 
-// checkAddress counts a request without a key against the rate of its client's address.
+// checkAddress counts a request without a key against the rate of its client's address. Over the rate, the error is the
+// refusal. Without Options.Keys, there is no rate.
 func (h *Handler) checkAddress(ctx context.Context) error {
 	if h.o.Keys == nil {
 		return nil
@@ -199,15 +208,16 @@ func (h *Handler) checkAddress(ctx context.Context) error {
 	return h.o.Keys.CheckAddress(ctx, httpapi.InfoFrom(ctx).ClientAddress)
 }
 
-// Refuse answers a request with err, in the form of the proxy's own answers. The server calls it for requests that it
-// does not serve.
+// Refuse answers a request with err, in the form of the proxy's own answers, and writes no audit record. The server
+// calls Refuse for requests that the server itself refuses.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	snapshot := h.o.Store.Current()
 	in, _ := parse(r) // the fields before a fault are set
 	refuse(w, r, snapshot, &record{incoming: in}, err)
 }
 
-// refuse answers with err. A page of an allowed origin may read the answer.
+// refuse answers a request with err by httpapi.WriteError, and writes the decision and its reason to rec. A page of an
+// allowed origin may read the answer.
 func refuse(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, rec *record, err error) {
 	rec.decision, rec.status = apierr.From(err).Code(), apierr.From(err).Status()
 	if why, ok := errors.AsType[fault](err); ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// The headers by which callers and the proxy talk to each other.
+// The headers of the proxy's own protocol. The proxy sends SuccessHeader, and callers send the other headers.
 const (
 	ProjectHeader     = "X-Project-Id"
 	EnvironmentHeader = "X-Environment"
@@ -24,7 +24,7 @@ const (
 	SuccessHeader = "X-Proxy-Worker-Success"
 )
 
-// headerList names headers that are removed.
+// headerList is a set of canonical header names. A prefix in the list stands for all names that begin with the prefix.
 type headerList struct {
 	names    map[string]bool
 	prefixes []string
@@ -38,14 +38,14 @@ func newHeaderList(names, prefixes []string) headerList {
 	return l
 }
 
-// has reports whether the list names a header.
+// has reports whether the list contains a header name, or a prefix of the name. "_" in the name counts as "-".
 func (l headerList) has(name string) bool {
 	name = dashed(name)
 	return l.names[name] || slices.ContainsFunc(l.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// dashed returns the canonical name with "-" for "_". Servers that pass headers to programs as variables (RFC 3875,
-// section 4.1.18) cannot tell the two apart.
+// dashed returns a canonical header name with "-" for each "_", again in canonical form. Servers that pass headers to
+// programs as variables (RFC 3875, section 4.1.18) cannot distinguish "-" from "_".
 func dashed(name string) string {
 	if !strings.Contains(name, "_") {
 		return name
@@ -53,34 +53,35 @@ func dashed(name string) string {
 	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
-// remove deletes the headers that the list names.
+// remove deletes from h the headers whose names the list contains.
 func (l headerList) remove(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return l.has(name) })
 }
 
-// removeTrailers deletes the trailers that the list names, and the fields that must not be trailers. A receiver that
-// merges trailers into the headers would obey them (RFC 9110, section 6.5.1).
+// removeTrailers deletes from h the trailers whose names the list contains, and the fields that must not be trailers. A
+// receiver that merges trailers into the headers would obey such fields (RFC 9110, section 6.5.1).
 func (l headerList) removeTrailers(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		return l.has(name) || neverTrailers.has(name) || commandsSomeCaches(name) || !httpguts.ValidTrailerHeader(dashed(name))
 	})
 }
 
-// neverTrailers lists headers that must not be trailers although [httpguts.ValidTrailerHeader] allows them. They control
-// how a receiver treats an answer (RFC 7231, section 7.1), or the proxy sets them itself.
+// neverTrailers lists headers that must not be trailers although [httpguts.ValidTrailerHeader] allows them. Such a
+// header controls how a receiver treats an answer (RFC 7231, section 7.1), or the proxy itself sets the header.
 var neverTrailers = newHeaderList([]string{
 	"Age", "Date", "Expires", "Location", "Retry-After", "Vary", "Warning", "Content-Security-Policy", "X-Content-Type-Options",
 }, nil)
 
-// apiKeyHeader holds a key for our own API, unless its value contains a placeholder.
+// apiKeyHeader holds a key for our own API, which the proxy does not send to targets. A value with a placeholder is for
+// the target, and is sent.
 const apiKeyHeader = "X-Api-Key"
 
-// droppedFromRequests lists the request headers that the proxy does not pass on:
+// droppedFromRequests lists request headers that the proxy does not pass on:
 //
-//   - headers for the proxy, and cookies of our host
+//   - headers for the proxy, and cookies of the proxy's host
 //   - hop-by-hop headers (RFC 9110, section 7.6.1), and those of other proxies
-//   - headers by which a target believes another client address, URL or method
-//   - headers of traces
+//   - headers that make a target use another client address, URL or method
+//   - trace headers
 var droppedFromRequests = newHeaderList([]string{
 	TemplatingHeader, ProjectHeader, EnvironmentHeader, KeyHeader, "Cookie", "Cookie2",
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
@@ -97,21 +98,23 @@ var droppedFromRequests = newHeaderList([]string{
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
 }, []string{"X-Forwarded-", "X-Envoy-", "X-B3-"})
 
-// droppedFromAnswers lists the response headers that would speak for our host, or control the servers and caches in front
-// of it.
+// droppedFromAnswers lists response headers that the proxy does not pass on. With these headers, a target would set
+// cookies and policies for the proxy's host, or imitate the proxy. A target would also control the servers and caches
+// in front of the proxy.
 var droppedFromAnswers = newHeaderList([]string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
 	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
 }, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
-// droppedWithUnderscore lists headers that the proxy reads or writes itself. It drops their spelling with "_" from
-// requests, because a target may treat that as the header.
+// droppedWithUnderscore lists headers that the proxy reads or writes itself. The proxy removes a request header that
+// has the same name spelled with "_", because a target may treat both spellings as one header.
 var droppedWithUnderscore = newHeaderList([]string{
 	"Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "If-Range",
 }, nil)
 
-// headerToSend returns the headers of a request that go on to the target, and the credentials that they name.
+// headerToSend returns the headers of a request that go on to the target, and the credentials that the headers name.
+// The error refuses a placeholder after an incomplete escape.
 func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 	header := make(http.Header, len(sent))
 	var uses []policy.Use
@@ -144,8 +147,9 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 	return header, uses, nil
 }
 
-// headerText returns the text of a header's value that placeholders are searched in. basic reports that it is the decoded
-// user and password of Basic credentials (RFC 7617, section 2), which hold a placeholder.
+// headerText returns the text of a header's value in which the proxy searches for placeholders. The text is usually the
+// value. For Basic credentials (RFC 7617, section 2) with a placeholder, the text is the decoded user and password, and
+// basic is true.
 func headerText(name, value string) (text string, basic bool) {
 	scheme, encoded, _ := strings.Cut(value, " ")
 	if name != "Authorization" || !strings.EqualFold(scheme, "Basic") {
@@ -158,8 +162,8 @@ func headerText(name, value string) (text string, basic bool) {
 	return string(decoded), true
 }
 
-// trailersToSend returns the names of a request's trailers that go on to the target. Trailers have no placeholders, so an
-// API key among them is ours.
+// trailersToSend returns the names of a request's trailers that go on to the target, without values. The proxy replaces
+// no placeholders in trailers, so an API key in a trailer is for our own API and is dropped.
 func trailersToSend(sent http.Header) http.Header {
 	trailer := make(http.Header, len(sent))
 	for name := range sent {
@@ -171,7 +175,8 @@ func trailersToSend(sent http.Header) http.Header {
 	return trailer
 }
 
-// connectionHeaders returns the names that the Connection header lists (RFC 9110, section 7.6.1).
+// connectionHeaders returns the set of names that the Connection header lists, nil without such a header. The headers
+// with these names are for one connection only, so the proxy does not pass them on (RFC 9110, section 7.6.1).
 func connectionHeaders(sent http.Header) map[string]bool {
 	if len(sent["Connection"]) == 0 {
 		return nil

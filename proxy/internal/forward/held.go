@@ -13,13 +13,15 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// heldBodies bounds the memory of the bodies with placeholders, and the time to read each.
+// heldBodies limits the memory of all bodies with placeholders, the length of each body, and the time to read each
+// body.
 type heldBodies struct {
 	maxBytes int64         // length of one body
 	memory   int64         // bytes of all bodies together
 	timeout  time.Duration // to read one body
 	taken    *usage
-	// examining bounds how many bodies are examined at a time: the memory for the names of a JSON body is many times the body.
+	// examining bounds how many bodies are examined at a time. The names of a JSON body take many times the memory of
+	// the body.
 	examining chan struct{}
 }
 
@@ -29,11 +31,11 @@ func newHeldBodies(maxBytes, memory int64, timeout time.Duration) *heldBodies {
 	}
 }
 
-// maxExamining is how many bodies are examined at a time. Each keeps a processor busy.
+// maxExamining is how many bodies are examined at a time. Each examination keeps a processor busy.
 const maxExamining = 2
 
-// shares returns the bounds that a body counts against. One endpoint may take half of the memory and one client a
-// quarter, so that neither starves the others.
+// shares returns the memory limits that a body counts against. All bodies together may take the whole memory, one
+// endpoint half of the memory, and one client a quarter. A client "" has no limit of its own.
 func (b *heldBodies) shares(endpoint, client string) []share {
 	shares := []share{{holder{kind: ofAll}, b.memory}, {holder{ofEndpoint, endpoint}, b.memory / 2}}
 	if client != "" {
@@ -42,7 +44,7 @@ func (b *heldBodies) shares(endpoint, client string) []share {
 	return shares
 }
 
-// heldBody is a request's body in memory.
+// heldBody is a request's body with placeholders, which the proxy has read into memory.
 type heldBody struct {
 	of     *heldBodies
 	shares []share
@@ -54,8 +56,9 @@ type heldBody struct {
 	contentType string // replaces the caller's; "" keeps it
 }
 
-// hold reads the body of a request into memory. The memory counts against the endpoint, and against the client unless
-// that is "". The caller must release it.
+// hold reads the body of a request into memory, and finds its placeholders. The memory counts against the endpoint, and
+// against the client unless client is "". The caller must release the result. With an error, there is nothing to
+// release.
 func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
 	media, boundary, err := bodyMedia(r.Header)
 	if err != nil {
@@ -82,7 +85,8 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 	return held, nil
 }
 
-// examine checks the body against its type, and finds its placeholders.
+// examine checks the body against its type, and finds its placeholders. examine waits while maxExamining other bodies
+// are examined.
 func (h *heldBody) examine() (err error) {
 	h.of.examining <- struct{}{}
 	defer func() { <-h.of.examining }()
@@ -92,7 +96,8 @@ func (h *heldBody) examine() (err error) {
 	return nil
 }
 
-// bodyMedia returns what a request's headers say about its body, or the boundary of its parts.
+// bodyMedia returns the Media that a request's headers declare for the body, or the boundary of a multipart/form-data
+// body. The error refuses a body that values cannot be inserted into.
 func bodyMedia(h http.Header) (media template.Media, boundary string, err error) {
 	coding := strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))
 	if coding != "" && !strings.EqualFold(coding, "identity") {
@@ -107,8 +112,8 @@ func bodyMedia(h http.Header) (media template.Media, boundary string, err error)
 	return media, "", apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML, application/x-www-form-urlencoded and multipart/form-data in UTF-8; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
 }
 
-// read reads a body to its end. The server bounds each read, so a body that trickles ends one read after the deadline
-// at the latest.
+// read reads a body to its end into h.text, and refuses a body over a limit of heldBodies. The server bounds the time
+// of each read, so read refuses a slow body at most one read after the deadline.
 func (h *heldBody) read(body io.Reader) error {
 	deadline := time.Now().Add(h.of.timeout)
 	for {
@@ -133,10 +138,11 @@ func (h *heldBody) read(body io.Reader) error {
 	}
 }
 
-// framing is by how many bytes a reframed body may exceed the largest one. The caller's boundary may be shorter than ours.
+// framing is the number of bytes by which reframe may make a body longer than the limit. The boundary of the proxy may
+// be longer than the boundary of the caller.
 const framing = 64 << 10
 
-// Write appends to the text.
+// Write appends b to the text of the body. The error is a refusal if the body is too large, or if no memory is left.
 func (h *heldBody) Write(b []byte) (int, error) {
 	if int64(len(h.text)+len(b)) > h.of.maxBytes+framing {
 		return 0, tooLarge(h.of.maxBytes)
@@ -150,8 +156,8 @@ func (h *heldBody) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// grow doubles the capacity for the text, up to one byte more than the largest body with its framing. It counts the memory before it
-// allocates.
+// grow doubles the capacity for the text, from 64 KiB to one byte more than the largest body with its framing. grow
+// counts the memory before the allocation, and refuses the body if a limit is reached.
 func (h *heldBody) grow() error {
 	const least = 64 << 10
 	had := int64(cap(h.text))
@@ -178,7 +184,7 @@ func (h *heldBody) length() int64 {
 	return h.received
 }
 
-// release returns the memory. It does nothing for nil.
+// release drops the text, and returns its memory to the limits of heldBodies. For a nil heldBody, release does nothing.
 func (h *heldBody) release() {
 	if h == nil {
 		return
@@ -195,13 +201,14 @@ type filledBody struct {
 	framing int64 // by how much reframing made it longer
 }
 
-// fill returns the body with values inserted.
+// fill returns the body with each placeholder replaced by the value of its id.
 func (h *heldBody) fill(values map[string][]byte) *filledBody {
 	b := template.NewBody(h.parts, values)
 	return &filledBody{text: h.text, values: b, length: h.survey.Size(b), framing: int64(len(h.text)) - h.received}
 }
 
-// open returns the body from its beginning. It can be opened again for another try.
+// open returns a reader of the body from its beginning. The transport calls open again to send the request another
+// time.
 func (f *filledBody) open() io.ReadCloser {
 	values := *f.values
 	values.Reset()

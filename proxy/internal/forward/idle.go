@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// phase is a phase of a request. In some phases, bytes of a body are due.
+// phase is the part of a request's work that is under way. In the phases sending and receiving, bytes of a body must
+// arrive or leave.
 type phase uint8
 
 const (
@@ -15,7 +16,7 @@ const (
 	receiving               // the answer's body is being read; the rest of the request's may still be written
 )
 
-// idleTimer calls a function when a body is due and no byte of either body has moved for its limit.
+// idleTimer calls a function when a body is due and, within the time limit, no byte of either body was read or written.
 type idleTimer struct {
 	limit time.Duration
 
@@ -24,7 +25,8 @@ type idleTimer struct {
 	phase phase
 }
 
-// newIdleTimer returns a timer in the phase connecting. A limit of 0 is no limit.
+// newIdleTimer returns a timer in the phase connecting, in which the timer does not run. The timer calls expired after
+// limit. A limit of 0 is no limit.
 func newIdleTimer(limit time.Duration, expired func()) *idleTimer {
 	t := &idleTimer{limit: limit}
 	if limit > 0 {
@@ -34,7 +36,8 @@ func newIdleTimer(limit time.Duration, expired func()) *idleTimer {
 	return t
 }
 
-// enter begins a phase. The phase receiving is final: the end of the request may be written after the answer began.
+// enter begins phase p, and starts or stops the timer. The phase receiving is final: the end of the request may be
+// written after the answer began.
 func (t *idleTimer) enter(p phase) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +52,7 @@ func (t *idleTimer) enter(p phase) {
 	}
 }
 
-// moved restarts the timer because bytes of a body moved.
+// moved restarts the timer in the phases sending and receiving, because bytes of a body were read or written.
 func (t *idleTimer) moved() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +61,7 @@ func (t *idleTimer) moved() {
 	}
 }
 
-// stop ends the timer.
+// stop ends the timer for good. The caller of newIdleTimer calls stop at the end of the request.
 func (t *idleTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,7 +23,8 @@ type incoming struct {
 	prefix               string // of the base-URL form, up to the scheme of the target; "" in the other form
 }
 
-// parse reads a request. On an error, the fields that it read before the fault are set.
+// parse reads the origin, the project, the environment and the target of a request, and refuses upgrades. On an error,
+// in contains the fields that parse read before the fault.
 func parse(r *http.Request) (in incoming, err error) {
 	if in.origin, err = readOrigin(r.Header); err != nil {
 		return in, err
@@ -57,7 +58,8 @@ func parse(r *http.Request) (in incoming, err error) {
 	return in, nil
 }
 
-// readOrigin returns the origin of the page that sends the request, "" for none.
+// readOrigin returns the origin of the page that sends the request, "" for none. The error refuses the origin "null",
+// and an Origin header that is not valid.
 func readOrigin(h http.Header) (string, error) {
 	values, sent := h["Origin"]
 	if !sent {
@@ -69,7 +71,7 @@ func readOrigin(h http.Header) (string, error) {
 	return values[0], nil
 }
 
-// readScope returns the project and the environment that the request is for.
+// readScope returns the project and the environment that the request's headers name. Both headers are required.
 func readScope(h http.Header) (project, environment string, err error) {
 	if project, err = readIdentifier(h, ProjectHeader, "X-Project-ID"); err != nil {
 		return "", "", err
@@ -80,7 +82,8 @@ func readScope(h http.Header) (project, environment string, err error) {
 	return project, environment, nil
 }
 
-// readIdentifier returns the value of a header that must be sent exactly once. name is its spelling for messages.
+// readIdentifier returns the value of the header key. The error refuses a header that is not sent exactly once, and a
+// value that is no identifier. name is the spelling of key for error messages.
 func readIdentifier(h http.Header, key, name string) (string, error) {
 	sent := h[key]
 	if len(sent) != 1 || !wire.ValidIdentifier(sent[0]) {
@@ -89,7 +92,8 @@ func readIdentifier(h http.Header, key, name string) (string, error) {
 	return sent[0], nil
 }
 
-// readParameter reads the only query parameter.
+// readParameter returns the decoded value of the query parameter url, which is the target. The error refuses a query
+// with another parameter, with url twice, without url, or with an invalid escape in url.
 func readParameter(query string) (raw string, err error) {
 	found := false
 	for pair := range strings.SplitSeq(query, "&") {
@@ -116,7 +120,7 @@ func readParameter(query string) (raw string, err error) {
 
 func invalidTarget(text string) error { return apierr.New(apierr.InvalidTarget, text) }
 
-// isUpgrade reports whether the caller wants another protocol on the connection.
+// isUpgrade reports whether the caller wants another protocol or a tunnel on the connection.
 func isUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodConnect || len(r.Header["Upgrade"]) > 0 ||
 		httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
@@ -127,7 +131,8 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
 }
 
-// wantsTemplating reports whether the caller asks the proxy to replace the placeholders of the body.
+// wantsTemplating reports whether the caller asks the proxy to replace the placeholders of the body. Only POST, PUT,
+// PATCH and DELETE requests can ask.
 func wantsTemplating(r *http.Request) bool {
 	sent := r.Header[TemplatingHeader]
 	return len(sent) == 1 && sent[0] == "true" &&

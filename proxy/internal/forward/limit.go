@@ -10,6 +10,7 @@ import (
 )
 
 // enter counts the request against the limits of its endpoint. The caller must call leave at the end of the request.
+// The error is the refusal of a request over a limit.
 func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), err error) {
 	if e.Limits.PerSecond > 0 {
 		rate := h.o.Rates.Allow(ctx, "proxy:"+e.Name, rates.Rate{PerSecond: e.Limits.PerSecond, Burst: e.Limits.Burst})
@@ -20,8 +21,9 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 	return h.takeSlot(holder{ofEndpoint, e.Name}, e.Limits.Concurrent, "too many requests to this endpoint run at a time")
 }
 
-// admit counts a request without a key against the bound of its client, before its body is read. The caller must call
-// leave at the end of the request. client is the address as httpapi.Network groups it; "" has no bound.
+// admit counts a request without a key against the limit of its client, before the proxy reads the body. client is the
+// client's network, as httpapi.Network returns it; for "" there is no limit. The caller must call leave at the end of
+// the request.
 func (h *Handler) admit(client string) (leave func(), err error) {
 	if client == "" {
 		return func() {}, nil
@@ -29,8 +31,8 @@ func (h *Handler) admit(client string) (leave func(), err error) {
 	return h.takeSlot(holder{ofClient, client}, h.o.ClientConcurrent, "too many requests of this client address run at a time")
 }
 
-// takeSlot takes one of a holder's slots, and returns the function that returns it. If all are taken, it refuses with the
-// reason full. A limit of 0 is no limit.
+// takeSlot takes one of the slots of a holder. The function leave gives the slot back. If all slots are taken, takeSlot
+// refuses the request with the reason full. A limit of 0 is no limit.
 func (h *Handler) takeSlot(of holder, limit int, full string) (leave func(), err error) {
 	if limit == 0 {
 		return func() {}, nil
@@ -42,7 +44,8 @@ func (h *Handler) takeSlot(of holder, limit int, full string) (leave func(), err
 	return func() { h.running.give(1, slot) }, nil
 }
 
-// usage counts how much of a resource, in slots or bytes, each holder has taken. It forgets holders of nothing.
+// usage counts how much of a resource, in slots or bytes, each holder has taken. A holder that has taken nothing has no
+// entry.
 type usage struct {
 	mu   sync.Mutex
 	held map[holder]int64
@@ -62,7 +65,7 @@ const (
 	ofClient
 )
 
-// share is a bound on what one holder may hold.
+// share is one holder of a resource, and the limit of its slots or bytes.
 type share struct {
 	holder
 	limit int64
@@ -70,8 +73,8 @@ type share struct {
 
 func newUsage() *usage { return &usage{held: map[holder]int64{}} }
 
-// take adds n to the holder of each share. If that would exceed a share, it adds nothing, and returns that holder's kind
-// and false.
+// take adds n to the count of each share's holder. If a count would exceed the limit of its share, take adds nothing,
+// and returns the kind of that holder and false.
 func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,7 +89,7 @@ func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
 	return 0, true
 }
 
-// give subtracts n from the holder of each share.
+// give subtracts n from the count of each share's holder. n is an amount that the holders have taken.
 func (u *usage) give(n int64, shares ...share) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

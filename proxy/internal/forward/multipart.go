@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// boundaryOf returns the boundary of a multipart/form-data body, "" for other types.
+// boundaryOf returns the boundary of a multipart/form-data body, and "" for other types or an invalid Content-Type.
 func boundaryOf(contentType string) string {
 	media, parameters, err := mime.ParseMediaType(contentType)
 	if err != nil || media != "multipart/form-data" {
@@ -24,8 +24,9 @@ func boundaryOf(contentType string) string {
 	return parameters["boundary"]
 }
 
-// reframe writes the parts of a multipart/form-data body anew, with a random boundary. A value cannot hold that, and so
-// cannot end its part. reframe finds out which parts may have placeholders, and sets the body's Content-Type.
+// reframe writes the parts of a multipart/form-data body again, with a random boundary. Nobody knows the random
+// boundary before, so no value can be made to end its part. reframe also finds out which parts may have placeholders,
+// and sets the body's Content-Type.
 func (h *heldBody) reframe(boundary string) error {
 	whole := &heldBody{of: h.of, shares: h.shares}
 	err := whole.copyParts(multipart.NewReader(bytes.NewReader(h.text), boundary))
@@ -34,7 +35,8 @@ func (h *heldBody) reframe(boundary string) error {
 	return err
 }
 
-// copyParts appends all parts, each with its headers.
+// copyParts appends all parts of a multipart body to h.text, each with its headers, and sets contentType and parts. The
+// error is the refusal for the caller.
 func (h *heldBody) copyParts(from *multipart.Reader) error {
 	to := multipart.NewWriter(h)
 	h.contentType = to.FormDataContentType()
@@ -77,9 +79,9 @@ func verbatim(length int) template.Part {
 	return template.Part{Media: template.Media{Syntax: template.Verbatim}, Length: length}
 }
 
-// partMedia returns what the headers of a part say about its content. A part without a type is text (RFC 7578,
-// section 4.4). It reports false for a part that values cannot be inserted into. That includes parts whose headers
-// readers may read differently.
+// partMedia returns the Media of a part by the part's headers. A part without a type is text (RFC 7578, section 4.4).
+// partMedia reports false for a part that values cannot be inserted into, and for headers that readers may read
+// differently.
 func partMedia(h textproto.MIMEHeader) (template.Media, bool) {
 	types, codings := h["Content-Type"], h["Content-Transfer-Encoding"]
 	if len(types) > 1 || len(codings) > 1 || len(h["Content-Encoding"]) > 0 {
@@ -96,10 +98,10 @@ func partMedia(h textproto.MIMEHeader) (template.Media, bool) {
 	return template.MediaOf(types[0])
 }
 
-// dispositions matches the Content-Disposition of a part that all readers give the same name.
+// dispositions matches a Content-Disposition in which all readers find the same name of a part, and captures the name.
 var dispositions = regexp.MustCompile(`\Aform-data; ?name="([^"\\]+)"(?:; ?filename="[^"\\]*")?\z`)
 
-// partName returns the name of a part, "" if readers may give it different ones.
+// partName returns the name of a part, or "" if readers may find different names in the headers.
 func partName(h textproto.MIMEHeader) string {
 	lines := h["Content-Disposition"]
 	if len(lines) != 1 {
@@ -111,14 +113,15 @@ func partName(h textproto.MIMEHeader) string {
 	return ""
 }
 
-// namesCharset reports whether a reader may take a part for the field that names the form's character set.
+// namesCharset reports whether a reader may treat a part as the field that names the form's character set.
 func namesCharset(h textproto.MIMEHeader) bool {
 	return slices.ContainsFunc(h["Content-Disposition"], func(line string) bool {
 		return strings.Contains(strings.ToLower(line), template.CharsetField)
 	})
 }
 
-// partFault returns the refusal for a body that is not what its type says, or for one that found no memory.
+// partFault returns err itself if err is a refusal, such as one for a lack of memory. For other errors, partFault
+// returns the refusal for a body that is not what its type says.
 func partFault(err error) error {
 	if refusal, ok := errors.AsType[*apierr.Error](err); ok {
 		return refusal

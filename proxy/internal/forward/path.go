@@ -15,15 +15,16 @@ import (
 //	/proxy/to/<scheme>/<host[:port]>/<path>?<query>
 //	/proxy/for/<project>/<environment>/to/<scheme>/<host[:port]>/<path>?<query>
 //
-// A host of the proxy's own leaves out /proxy.
+// On a host that serves the proxy alone, the path has no /proxy.
 type byPath struct {
 	target               string // the URL; "" in the other form, where the parameter url has it
 	prefix               string // the path up to the scheme of the target
 	project, environment string // "" unless the path names them
 }
 
-// readPath reads a path. It refuses parts that a gateway may rewrite before the proxy sees them. Those are empty segments,
-// dot segments, and encoded slashes in the names of the project and environment.
+// readPath reads a path of the base-URL form. For "/" and "/proxy", readPath returns a zero byPath. A path of another
+// form is an error. readPath also refuses parts that a gateway may rewrite before the proxy reads the path: empty
+// segments, dot segments, and encoded slashes in names.
 func readPath(u *url.URL) (p byPath, err error) {
 	path := u.RawPath // as sent: EscapedPath decodes %2F if another character should have been encoded
 	if path == "" {
@@ -67,10 +68,11 @@ func readPath(u *url.URL) (p byPath, err error) {
 	return p, nil
 }
 
-// encodedPlaceholder matches a placeholder as client libraries encode it in a path or a query.
+// encodedPlaceholder matches a placeholder as client libraries encode it in a path or a query, and captures the id.
 var encodedPlaceholder = regexp.MustCompile(`(?:\{|%7[Bb]){2}(?:%20|\+| ){0,16}(cred_[A-Za-z0-9_-]{1,64})(?:%20|\+| ){0,16}(?:\}|%7[Dd]){2}`)
 
-// checkSegments refuses segments that gateways remove from a path.
+// checkSegments refuses a path with a dot segment, also percent-encoded, or with an empty segment before the last. Many
+// gateways remove such segments.
 func checkSegments(path string) error {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, s := range segments {
@@ -82,7 +84,8 @@ func checkSegments(path string) error {
 	return nil
 }
 
-// readName returns the name of a project or environment from its segment of the path.
+// readName decodes the name of a project or environment from a segment of the path, and refuses a name with a slash or
+// a backslash. what is "project" or "environment", for the error.
 func readName(what, segment string) (string, error) {
 	name, err := url.PathUnescape(segment)
 	if err != nil || !wire.ValidIdentifier(name) || strings.ContainsAny(name, `/\`) {
@@ -91,7 +94,7 @@ func readName(what, segment string) (string, error) {
 	return name, nil
 }
 
-// refuseScope refuses headers for a project or environment, because the path names both.
+// refuseScope refuses the headers that name a project or an environment, because the path names both already.
 func refuseScope(h http.Header) error {
 	for _, key := range []string{ProjectHeader, EnvironmentHeader} {
 		if sent := h[key]; len(sent) > 0 {

@@ -20,14 +20,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// The decisions about a request that is not refused.
+// The decisions about a request that is not refused. A refusal has its error code as the decision.
 const (
 	decisionAllowed   apierr.Code = "allowed"
 	decisionPreflight apierr.Code = "preflight"
 )
 
-// record holds the data of a request for the audit log and the metrics: the caller, the decision and the outcome. These
-// never contain a value, a path or a query.
+// record holds the data of a request for the audit log and the metrics: the caller, the decision and the outcome. The
+// audit log and the metrics never show the value of a credential, or the path or query of a URL.
 type record struct {
 	began    time.Time
 	incoming incoming
@@ -41,7 +41,8 @@ type record struct {
 	complete bool // the caller got the whole answer
 }
 
-// endpoint returns the name of the endpoint that allows the request, or that comes closest to it; "" for none.
+// endpoint returns the name of the endpoint that allows the request, or that comes closest. endpoint returns "" if no
+// endpoint allows the origin, or if the request lacks a key that the endpoint requires.
 func (rec *record) endpoint() string {
 	if rec.verdict.Endpoint == nil || rec.verdict.Fault <= policy.NoKey {
 		return ""
@@ -49,7 +50,8 @@ func (rec *record) endpoint() string {
 	return rec.verdict.Endpoint.Name
 }
 
-// credentials returns the ids of the credentials that the request may use.
+// credentials returns the ids of the credentials that the policy allows the request to use, and nil if the policy
+// refuses the request.
 func (rec *record) credentials() []string {
 	var ids []string
 	for _, c := range rec.verdict.Credentials {
@@ -58,7 +60,7 @@ func (rec *record) credentials() []string {
 	return ids
 }
 
-// destination returns host:port of the target, "" if it is invalid.
+// destination returns host:port of the target, "" if the proxy could not parse the target.
 func (rec *record) destination() string {
 	if rec.incoming.target == nil {
 		return ""
@@ -66,7 +68,7 @@ func (rec *record) destination() string {
 	return rec.incoming.target.Address()
 }
 
-// finish logs and counts a request, once, however it ends.
+// finish logs and counts a request. ServeHTTP calls finish once for each request, even if the answer is aborted.
 func (h *Handler) finish(r *http.Request, rec *record) {
 	if rec.decision == "" {
 		rec.decision = decisionAllowed
@@ -76,7 +78,8 @@ func (h *Handler) finish(r *http.Request, rec *record) {
 	rec.audit(r.Context(), elapsed)
 }
 
-// audit writes the audit record of a request that took the given time.
+// audit writes the audit record of a request that took the given time. If the log is off at the level Info, audit does
+// nothing.
 func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
 	info := httpapi.InfoFrom(ctx)
 	// A Logger would look up its caller for every request, so the record goes straight to the handler.
@@ -115,7 +118,7 @@ func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
 	info.Recorded = true
 }
 
-// metrics counts requests. No name of a project or of a host is among the attributes.
+// metrics holds the proxy's metrics about requests. No attribute contains the name of a project or of a host.
 type metrics struct {
 	duration metric.Float64Histogram
 	scrubbed metric.Int64Counter
@@ -123,7 +126,8 @@ type metrics struct {
 	kinds    sync.Map // from outcome to []metric.RecordOption, made once
 }
 
-// outcome holds the attributes of a request's metrics. Both come from small sets.
+// outcome holds the attributes of a request's metrics. Each attribute has few possible values, so the number of time
+// series stays small.
 type outcome struct {
 	decision apierr.Code
 	class    string // of the status: 2xx
@@ -154,7 +158,8 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// add counts a request that has ended.
+// add takes a request that took the time elapsed out of the requests in flight. add counts the request, and the
+// credentials that were removed from its answer.
 func (m *metrics) add(rec *record, elapsed time.Duration) {
 	m.inFlight.Add(-1)
 	class := "none"
@@ -186,14 +191,14 @@ func (h *Handler) startSpan(ctx context.Context, to *target.Target, rec *record)
 	return ctx, &span{s}
 }
 
-// answered records the answer's status.
+// answered writes the status of the target's answer to the span.
 func (s *span) answered(res *http.Response) {
 	if s.IsRecording() {
 		s.SetAttributes(attribute.Int("http.response.status_code", res.StatusCode))
 	}
 }
 
-// end ends the span.
+// end ends the span. A request whose caller got no answer of the target gets an error status.
 func (s *span) end(rec *record) {
 	if rec.status == 0 {
 		s.SetStatus(codes.Error, "no answer")

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// outgoing is the request for the target, with values.
+// outgoing is the request for the target, with the values of credentials inserted.
 type outgoing struct {
 	target *target.Target
 	final  target.Final
@@ -22,10 +22,12 @@ type outgoing struct {
 	body   *filledBody // nil: the caller's body streams
 }
 
-// maxInHeaders bounds the total length of the values in headers, in bytes.
+// maxInHeaders is the greatest total length of the values that the proxy inserts into headers, in bytes.
 const maxInHeaders = 64 << 10
 
-// build inserts the values into an allowed request. The policy then checks the target with its values again.
+// build inserts the values into an allowed request, and changes the headers of d. The error refuses a body with values
+// that is longer than maxBody bytes. The error also refuses a target that, with the values in its path, the policy does
+// not allow.
 func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	values := make(map[string][]byte, len(d.verdict.Credentials))
 	for _, c := range d.verdict.Credentials {
@@ -54,7 +56,8 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	return out, nil
 }
 
-// fillHeaders inserts values into headers. It does not change the value lists in sent, which belong to the caller.
+// fillHeaders replaces the placeholders in the headers with values. The lists of values in sent belong to the caller's
+// request, so fillHeaders puts new lists into sent. The error refuses values that exceed maxInHeaders.
 func fillHeaders(sent http.Header, values map[string][]byte) error {
 	if len(values) == 0 {
 		return nil
@@ -68,7 +71,7 @@ func fillHeaders(sent http.Header, values map[string][]byte) error {
 	return nil
 }
 
-// inHeaders returns the total length of the values that the headers will hold, in bytes.
+// inHeaders returns the total length of the values for all placeholders in h, in bytes.
 func inHeaders(h http.Header, values map[string][]byte) (n int) {
 	for name, sent := range h {
 		for _, v := range sent {
@@ -79,7 +82,7 @@ func inHeaders(h http.Header, values map[string][]byte) (n int) {
 	return n
 }
 
-// fillLines returns the lines of a header with values inserted. It does not change sent.
+// fillLines returns the lines of a header with values inserted. The slice sent stays unchanged.
 func fillLines(name string, sent []string, values map[string][]byte) []string {
 	filled := slices.Clone(sent)
 	for i, v := range sent {
@@ -92,15 +95,16 @@ func fillLines(name string, sent []string, values map[string][]byte) []string {
 	return filled
 }
 
-// askSearchable changes the headers of a request to ask for a searchable answer. It must be whole, because a range can
-// begin in the middle of a secret, and in an encoding that the proxy decodes.
+// askSearchable changes the headers of a request to ask for an answer that the proxy can search. The answer must be
+// whole, because a range can begin in the middle of a secret. The answer must also be in an encoding that the proxy
+// decodes.
 func askSearchable(h http.Header) {
 	delete(h, "Range")
 	delete(h, "If-Range")
 	h["Accept-Encoding"] = []string{searchable(h["Accept-Encoding"])}
 }
 
-// searchable returns the encodings of an Accept-Encoding that the proxy can decode, or "identity".
+// searchable returns the encodings of an Accept-Encoding that the proxy can decode, and "identity" if there are none.
 func searchable(sent []string) string {
 	var kept []string
 	for _, line := range sent {
@@ -122,8 +126,8 @@ func deniedAfter(t *target.Target, why fault) error {
 	return apierr.New(apierr.DestinationNotAllowed, "With its credentials in it, the target on "+t.Authority()+" is not allowed any more. The destinations have to allow the path with the value in it.").Because(why)
 }
 
-// write turns r, a copy of the caller's request, into the request for the target. It sets the host and port that the
-// policy allowed, and the path and query that it matched. A streaming body stays unchanged.
+// write turns r, a copy of the caller's request, into the request for the target. write sets the host, the port and the
+// path that the policy allowed, and the query. A streaming body stays unchanged.
 func (o *outgoing) write(r *http.Request) {
 	path, err := url.PathUnescape(o.final.Path)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/relay"
 )
 
-// transportKey identifies the connections of an endpoint.
+// transportKey returns the key of the transport for an endpoint: its name, and its settings for connections.
 func transportKey(e *policy.Endpoint) dial.Key {
 	return dial.Key{Endpoint: e.Name, Roots: e.RootsID, Connect: e.Timeouts.Connect, Headers: e.Timeouts.Headers}
 }
 
-// send sends the request and passes the answer on. It returns an error only while the caller has no answer. When the
-// answer breaks off later, ReverseProxy panics with http.ErrAbortHandler, and the server ends the caller's connection, so
-// that no part looks whole.
+// send sends the request to the target, and passes the answer on to the caller. send returns an error only while the
+// caller has no answer. When the answer breaks off later, ReverseProxy panics with http.ErrAbortHandler. The server
+// then ends the connection or the stream, so that the partial answer does not look whole.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, in incoming, rec *record) error {
 	limits, timeouts := v.Endpoint.Limits, v.Endpoint.Timeouts
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -49,8 +49,9 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	if out.body == nil && r.ContentLength != 0 {
 		sent = relay.NewBody(&sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec}, r.Trailer)
 		forwarded.Body = sent
-		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
-		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
+		// The answer may begin before the body has ended. Without full duplex, net/http would read the rest of the body
+		// first.
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is full duplex
 	}
 	answer := &answer{
 		search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: in.origin, idle: idle, total: total, span: span, record: rec,
@@ -86,8 +87,9 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	return upstreamFault(ctx, failed)
 }
 
-// newTotalTimer returns a timer that calls expired after the default time of a request. It returns nil if the endpoint
-// sets its own total time, if there is no default, or if the request is a stream.
+// newTotalTimer returns a timer that calls expired after the default time of a request. newTotalTimer returns nil if
+// the endpoint sets its own total time, or if there is no default. The result is also nil for a request that streams a
+// body of unknown length.
 func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.Timeouts, expired func()) *time.Timer {
 	streams := out.body == nil && r.ContentLength < 0
 	if timeouts.Total > 0 || h.o.TotalTimeout <= 0 || streams {
@@ -99,10 +101,11 @@ func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.T
 // silent drops the log of ReverseProxy, which may quote bytes from a target, and so a credential.
 var silent = log.New(io.Discard, "", 0)
 
-// maxInterim bounds the interim answers (1xx) to a request.
+// maxInterim is the greatest number of interim answers (1xx) that the proxy accepts from a target for one request.
 const maxInterim = 64
 
-// followPhases returns a trace that moves the timer from phase to phase, and bounds the interim answers.
+// followPhases returns a trace that moves the timer idle through the phases sending and waiting. The trace ends a
+// request with more than maxInterim interim answers.
 func followPhases(idle *idleTimer) *httptrace.ClientTrace {
 	var interim atomic.Int32
 	return &httptrace.ClientTrace{
@@ -117,7 +120,8 @@ func followPhases(idle *idleTimer) *httptrace.ClientTrace {
 	}
 }
 
-// sentBody is the caller's body on its way to the target. It limits and counts the body.
+// sentBody is the caller's body on its way to the target. sentBody limits the body to maxBytes, and counts its bytes in
+// the record.
 type sentBody struct {
 	source   io.Reader
 	maxBytes int64 // 0: any size
@@ -127,7 +131,7 @@ type sentBody struct {
 	n int64
 }
 
-// Read reads from the caller.
+// Read reads from the caller, and restarts the idle timer. The error is errTooLarge when the body is over its limit.
 func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.source.Read(p)
 	if n > 0 {
@@ -141,10 +145,11 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: the server closes its body.
+// Close does nothing, because the server closes the caller's body.
 func (*sentBody) Close() error { return nil }
 
-// bodyRefusal returns the refusal for a body that could not be read.
+// bodyRefusal returns the refusal for err, the reason why the caller's body could not be read; see bodyFault. maxBytes
+// is the limit of the body.
 func bodyRefusal(err error, maxBytes int64) error {
 	if errors.Is(err, errTooLarge) {
 		return tooLarge(maxBytes)

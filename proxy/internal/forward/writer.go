@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// writer takes the target's answer from ReverseProxy. Until the answer begins, it keeps the target's headers apart from
-// those of the proxy's own answers.
+// writer takes the target's answer from ReverseProxy. Until the answer begins, a writer keeps the target's headers
+// apart from the headers of the proxy's own answers.
 type writer struct {
 	http.ResponseWriter
 	request    *http.Request
@@ -25,7 +25,8 @@ func newWriter(w http.ResponseWriter, r *http.Request, stall time.Duration, rec 
 	}
 }
 
-// Header returns the headers, and after WriteHeader the trailers.
+// Header returns the headers of the target's answer. After WriteHeader has begun the answer, Header returns the headers
+// of the caller's answer, to which ReverseProxy adds the trailers.
 func (w *writer) Header() http.Header {
 	if w.begun {
 		return w.ResponseWriter.Header()
@@ -33,7 +34,9 @@ func (w *writer) Header() http.Header {
 	return w.header
 }
 
-// WriteHeader begins the answer. It drops interim answers, which are not searched for credentials.
+// WriteHeader begins the caller's answer with the target's headers. The proxy's request id and rate headers stay unless
+// the target sends its own. WriteHeader drops interim answers (1xx), because the proxy does not search them for
+// credentials.
 func (w *writer) WriteHeader(status int) {
 	if status < 200 || w.begun {
 		return
@@ -58,7 +61,8 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write sends a part of the body.
+// Write sends a part of the body to the caller, and counts its bytes in the record. For an HTTP/2 caller, Write
+// restarts the deadline.
 func (w *writer) Write(b []byte) (int, error) {
 	w.extend()
 	n, err := w.ResponseWriter.Write(b)
@@ -66,8 +70,8 @@ func (w *writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends the buffered part of the answer. Afterwards an HTTP/2 caller has no deadline, because a deadline would
-// end the stream while the target is silent.
+// FlushError sends the buffered part of the answer. Until the next Write, an HTTP/2 caller then has no deadline,
+// because a deadline would end the stream while the target is silent.
 func (w *writer) FlushError() error {
 	err := w.controller.Flush()
 	if w.request.ProtoMajor != 1 {
@@ -76,7 +80,8 @@ func (w *writer) FlushError() error {
 	return err
 }
 
-// extend resets the deadline by which an HTTP/2 caller must accept the next part. On HTTP/1 the server does that.
+// extend resets the deadline by which an HTTP/2 caller must accept the next part. For HTTP/1, the server sets the
+// deadline, and extend does nothing.
 func (w *writer) extend() {
 	if w.request.ProtoMajor != 1 {
 		_ = w.controller.SetWriteDeadline(time.Now().Add(w.stall)) // Write reports a closed stream

@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// layers bounds nested escapes. A JSON string in JSON in a form has three.
+// layers is how many nested escapes the package decodes. A JSON string inside JSON inside a form has three.
 const layers = 4
 
-// none marks the end of a text, and a character that does not exist.
+// none stands for a character that does not exist: after the end of a text, or for an escape without a meaning.
 const none rune = -1
 
-// text is a stretch of an answer.
+// text is a stretch of an answer in which a Matcher tests whether a secret begins at the first byte.
 type text struct {
 	bytes []byte
 	cut   bool // a read needed bytes after the end
 }
 
-// ways bounds the readings of a character.
+// ways is the number of readings of one character that a buffer has room for.
 const ways = 2*layers + 1
 
 // reading is one way to read a character of a text.
@@ -27,8 +27,8 @@ type reading struct {
 	end  int  // where the next character begins
 }
 
-// readings appends to dst the ways to read the character at index at. These are the unchanged character, one escape
-// decoded, two nested escapes decoded, and so on.
+// readings appends to dst the ways to read the character at index at: unchanged, and with one to layers nested escapes
+// decoded. At the end of the text, readings appends nothing and sets t.cut.
 func (t *text) readings(dst []reading, at int) []reading {
 	if at >= len(t.bytes) {
 		t.cut = true
@@ -54,7 +54,8 @@ func (t *text) readings(dst []reading, at int) []reading {
 	return dst
 }
 
-// read returns the character at index at with up to depth layers of escapes decoded.
+// read returns the character at index at with up to depth layers of escapes decoded. At the end of the text, read
+// returns none and sets t.cut.
 func (t *text) read(at, depth int) reading {
 	if at >= len(t.bytes) {
 		t.cut = true
@@ -74,8 +75,8 @@ func (t *text) read(at, depth int) reading {
 
 func beginsEscape(c rune) bool { return c == '%' || c == '\\' || c == '&' }
 
-// undo decodes the escape that begins with the character first. It reads the characters after it with depth layers
-// decoded. It reports false when first begins no escape.
+// undo decodes the escape that begins with first, which must be "%", "\" or "&". Up to depth layers of other escapes
+// are decoded in the rest of the escape. The result is false if no valid escape follows.
 func (t *text) undo(first reading, depth int) (reading, bool) {
 	switch first.char {
 	case '%':
@@ -86,7 +87,8 @@ func (t *text) undo(first reading, depth int) (reading, bool) {
 	return t.entity(first.end, depth)
 }
 
-// hex reads a number of exactly the given number of hexadecimal digits.
+// hex reads a hexadecimal number with the given number of digits at index at, and decodes up to depth layers of escapes
+// in the digits. The result is false when a digit is missing.
 func (t *text) hex(at, depth, digits int) (reading, bool) {
 	var v rune
 	for range digits {
@@ -100,9 +102,10 @@ func (t *text) hex(at, depth, digits int) (reading, bool) {
 	return reading{v, at}, true
 }
 
-// backslash reads the rest of a backslash escape of JSON, JavaScript and other languages. That is \uXXXX, \xXX, or a
-// letter for a control character. Any other character that is neither letter nor digit means itself. That character
-// may begin an escape itself, which decodes to a letter, as in \%61. Then it is left for the next layer.
+// backslash reads the rest of a backslash escape of JSON, JavaScript and other languages: \uXXXX, \xXX, or a letter for
+// a control character. After a backslash, a character that is neither an ASCII letter nor a digit means itself. Up to
+// depth layers of escapes are decoded after the backslash, and fewer when the result is no escape. Thus \%61 means %61,
+// because \a is no escape.
 func (t *text) backslash(at, depth int) (reading, bool) {
 	for ; depth >= 0; depth-- {
 		if r, ok := t.afterBackslash(t.read(at, depth), depth); ok {
@@ -124,7 +127,8 @@ func (t *text) afterBackslash(r reading, depth int) (reading, bool) {
 	return r, r.char != none
 }
 
-// unicode reads the rest of a \u escape: a code point, or a surrogate and the second \u escape of the pair.
+// unicode reads a \u escape after the "u": a code point, or a surrogate and the second \u escape of the pair. The
+// result is false for a surrogate without its pair.
 func (t *text) unicode(at, depth int) (reading, bool) {
 	high, ok := t.hex(at, depth, 4)
 	if !ok || !utf16.IsSurrogate(high.char) {
@@ -140,7 +144,7 @@ func (t *text) unicode(at, depth int) (reading, bool) {
 	return low, ok && low.char != utf8.RuneError
 }
 
-// control returns the control character that a backslash and c mean, none if there is no such character.
+// control returns the control character that a backslash and c mean in JSON, and none if there is no such character.
 func control(c rune) rune {
 	switch c {
 	case 'b':
@@ -157,13 +161,15 @@ func control(c rune) rune {
 	return none
 }
 
-// Bounds of character references in HTML.
+// maxName and maxDigits bound a character reference of HTML: the letters and digits of a name, and the digits of a
+// number.
 const (
 	maxName   = 31 // letters and digits between "&" and ";"
 	maxDigits = 10
 )
 
-// entity reads a character reference of HTML and XML after the "&": a name or a number.
+// entity reads a character reference of HTML or XML after the "&". entity reports false unless a name that HTML knows,
+// or a number, and a ";" follow.
 func (t *text) entity(at, depth int) (reading, bool) {
 	r := t.read(at, depth)
 	if r.char == '#' {
@@ -184,7 +190,8 @@ func (t *text) entity(at, depth int) (reading, bool) {
 	return reading{char, r.end}, size == len(meant)
 }
 
-// numeric reads a character reference after "&#".
+// numeric reads a numeric character reference of HTML or XML after the "&#", in decimal or hexadecimal digits. The
+// result is false without a ";" at the end, and for a number beyond Unicode or with more than maxDigits digits.
 func (t *text) numeric(at, depth int) (reading, bool) {
 	base := rune(10)
 	r := t.read(at, depth)
@@ -205,7 +212,7 @@ func (t *text) numeric(at, depth int) (reading, bool) {
 	}
 }
 
-// digit returns the value of a digit of the base, or -1 if c is not such a digit.
+// digit returns the value of c as a digit of base 10 or 16, or -1 if c is not such a digit.
 func digit(c, base rune) rune {
 	switch {
 	case '0' <= c && c <= '9':

@@ -8,7 +8,8 @@ import (
 )
 
 // match returns the end of the longest secret that begins at index 0 of t, and 0 for none. last reports that the answer
-// ends with t. Then a prefix of a secret counts too, if it is long enough to reveal much of the secret.
+// ends with t. At the end of an answer, a prefix of a pattern counts too, if the prefix has at least pattern.least
+// bytes.
 func (m *Matcher) match(t *text, last bool) (end int) {
 	var buffer [ways]reading
 	foreign := false
@@ -29,10 +30,11 @@ func (m *Matcher) match(t *text, last bool) (end int) {
 	return end
 }
 
-// never is a prefix of a pattern that has no length.
+// never is a prefix length that no pattern has. With never, only a whole pattern matches.
 const never = math.MaxInt
 
-// fromCut returns the length of the shortest prefix that counts as a match at the end of a text.
+// fromCut returns the length in bytes of the shortest prefix of p that matches at the end of a text. If the answer
+// continues after the text (last is false), fromCut returns never.
 func (p *pattern) fromCut(last bool) int {
 	if last {
 		return p.least
@@ -40,9 +42,8 @@ func (p *pattern) fromCut(last bool) int {
 	return never
 }
 
-// match returns the end of p in t if its byte i begins at index at, and 0 if p does not match there. A prefix of at least
-// least bytes matches where t ends. Most text has one reading. Where it has several (a secret with a percent sign in it),
-// match follows all of them in parallel. So the work is linear in the length of the match.
+// match returns the end in t of the text of p from byte i on, which must begin at index at. The result is 0 if p does
+// not match there. Where t ends, a prefix of at least least bytes matches too.
 func (p *pattern) match(t *text, i, at, least int) (end int) {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
@@ -71,7 +72,8 @@ func (p *pattern) match(t *text, i, at, least int) (end int) {
 	return end
 }
 
-// step appends to ends the positions at which the character at i of p can end, if it begins at index at.
+// step appends to ends the positions at which one character of p can end in t, if the character begins at index at. The
+// arguments i, char and size are the index, the value and the length of the character in p.
 func (p *pattern) step(t *text, ends []int, i int, char rune, size, at int) []int {
 	if char < utf8.RuneSelf && at < len(t.bytes) && !beginsEscape(rune(t.bytes[at])) { // the common case
 		if p.accepts(p.text[i], rune(t.bytes[at])) {
@@ -91,9 +93,10 @@ func (p *pattern) step(t *text, ends []int, i int, char rune, size, at int) []in
 	return stepBytes(t, ends, p.text[i:i+size], at)
 }
 
-// stepBytes appends to ends the positions at which a non-ASCII character can end, read byte by byte. A program that takes
-// UTF-8 for ISO 8859-1 encodes each byte as a character, again in UTF-8: C3 BC becomes C3 83 C2 BC. A program that takes
-// UTF-8 for windows-1252 writes other characters for the bytes 80 to 9F: C3 9F becomes C3 83 C5 B8.
+// stepBytes appends to ends the positions at which a non-ASCII character can end, if t contains its UTF-8 bytes one by
+// one. A program that mistakes UTF-8 for ISO 8859-1 encodes each byte as a character, again in UTF-8: C3 BC becomes C3
+// 83 C2 BC. A program that mistakes UTF-8 for windows-1252 writes other characters for most of the bytes 80 to 9F: C3
+// 9F becomes C3 83 C5 B8.
 func stepBytes(t *text, ends []int, char []byte, at int) []int {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
@@ -113,7 +116,8 @@ func stepBytes(t *text, ends []int, char []byte, at int) []int {
 	return ends
 }
 
-// stepRune appends to ends the positions at which a character can end, if it begins at index at, escaped or in UTF-8.
+// stepRune appends to ends the positions at which char can end in t, if char begins at index at. The text may contain
+// char escaped, or in UTF-8.
 func stepRune(t *text, ends []int, char rune, at int) []int {
 	var buffer [ways]reading
 	for _, r := range t.readings(buffer[:0], at) {
@@ -125,7 +129,8 @@ func stepRune(t *text, ends []int, char rune, at int) []int {
 	return stepEach(t, ends, utf8.AppendRune(encoded[:0], char), at)
 }
 
-// stepEach appends to ends the positions at which a sequence of bytes can end, if it begins at index at.
+// stepEach appends to ends the positions at which a sequence of bytes can end in t, if the sequence begins at index at.
+// Each byte may be escaped.
 func stepEach(t *text, ends []int, sequence []byte, at int) []int {
 	if len(sequence) == 0 {
 		return add(ends, at)
@@ -139,7 +144,7 @@ func stepEach(t *text, ends []int, sequence []byte, at int) []int {
 	return ends
 }
 
-// add appends a position unless it is already present.
+// add returns positions with at. If positions contains at, add returns positions unchanged.
 func add(positions []int, at int) []int {
 	for _, p := range positions {
 		if p == at {
@@ -149,8 +154,8 @@ func add(positions []int, at int) []int {
 	return append(positions, at)
 }
 
-// skipFold returns the position after a line break at index at and the indentation of the next line. Both may be
-// escaped. It returns at if there is no line break.
+// skipFold returns the position after a line break at index at and the indentation of the next line. The line break and
+// the indentation may be escaped. skipFold returns at if there is no line break.
 func (t *text) skipFold(at int) int {
 	next := t.skip(t.skip(at, func(c rune) bool { return c == '\r' }), func(c rune) bool { return c == '\n' })
 	if next == at {
@@ -167,7 +172,8 @@ func (t *text) skipFold(at int) int {
 
 func isBlank(c rune) bool { return c == ' ' || c == '\t' }
 
-// skip returns the position after the character at index at if one of its readings is in the class, and at otherwise.
+// skip returns the index after the character at index at, if class accepts one of the character's readings. Otherwise
+// skip returns at.
 func (t *text) skip(at int, class func(rune) bool) int {
 	if at >= len(t.bytes) {
 		return at
@@ -185,8 +191,8 @@ func (t *text) skip(at int, class func(rune) bool) int {
 	return next
 }
 
-// endsPadded reports whether only the end of base64 text follows one of the positions. That is padding, and before it
-// one character whose last bits are not the pattern's.
+// endsPadded reports whether p is base64, and at most three bytes of t follow one of the positions. Base64 text can end
+// with three bytes that p does not contain: a character that also encodes other bits, and two of padding.
 func (p *pattern) endsPadded(t *text, positions []int) bool {
 	const longest = len("x==")
 	for _, at := range positions {

@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// kind is the encoding of a secret in a pattern.
+// kind says how a pattern encodes a secret: plain, in base64 or in hexadecimal digits.
 type kind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	inHexes      // hexadecimal digits of either case
 )
 
-// pattern is one encoding of a secret, before any escapes.
+// pattern is one encoding of a secret that a Matcher searches for. The Matcher also finds escaped forms of the text.
 type pattern struct {
 	text []byte
 	kind kind
@@ -30,9 +30,9 @@ type pattern struct {
 	least int
 }
 
-// patternsOf returns the encodings of a value: plain, base64 and hexadecimal. The last two also encode its ISO 8859-1
-// form, and base64 its forms in URLs, forms and JSON. For a value of several lines it adds those of each line, because
-// programs indent lines and change line breaks.
+// patternsOf returns the patterns of a value: those of spellings and, for a value with line breaks, those of its lines.
+// Programs indent lines and change line breaks. Lines with fewer than secret.MinSearchable bytes and lines with PEM
+// armor get no patterns.
 func patternsOf(value []byte) []*pattern {
 	patterns := spellings(value)
 	lines := bytes.FieldsFunc(value, isLineBreak)
@@ -49,10 +49,13 @@ func patternsOf(value []byte) []*pattern {
 
 func isLineBreak(c rune) bool { return c == '\r' || c == '\n' }
 
-// isArmor reports whether a line marks the beginning or end of a PEM block, which is not secret (RFC 7468, section 2).
+// isArmor reports whether line begins with five hyphens, as the first and the last line of a PEM block do (RFC 7468,
+// section 2). Those lines are not secret.
 func isArmor(line []byte) bool { return bytes.HasPrefix(line, []byte("-----")) }
 
-// spellings returns the encodings of a value as a whole. patternsOf adds those of its lines.
+// spellings returns the patterns of a value as a whole: plain, in base64, in base64 that is encoded once more, and in
+// hexadecimal digits. Base64 and hexadecimal patterns also exist for the ISO 8859-1 form of the value, and base64
+// patterns for its forms in URLs, forms and JSON.
 func spellings(value []byte) []*pattern {
 	n := len(value)
 	patterns := []*pattern{
@@ -86,8 +89,9 @@ func spellings(value []byte) []*pattern {
 	return patterns
 }
 
-// twice returns the encodings of a value in base64 that is encoded once more, as base64 or as hexadecimal digits. Basic
-// credentials are base64, and their user shifts the value.
+// twice returns the patterns of a value in base64 that is encoded once more, as base64 or as hexadecimal digits. A
+// target may return Basic credentials, which are base64 already, in a further encoding. The patterns cover each
+// alignment, because the user name before a password shifts the password.
 func twice(value []byte) (patterns []*pattern) {
 	for shift := range 3 {
 		once := base64Pattern(value, shift).text
@@ -105,7 +109,7 @@ func twice(value []byte) (patterns []*pattern) {
 	return patterns
 }
 
-// inURLAlphabet returns base64 text in the alphabet for URLs, nil if that equals the text.
+// inURLAlphabet returns base64 text in the alphabet for URLs, and nil if the text is the same in both alphabets.
 func inURLAlphabet(text []byte) []byte {
 	if !bytes.ContainsAny(text, "+/") {
 		return nil
@@ -121,8 +125,8 @@ func inURLAlphabet(text []byte) []byte {
 	}, text)
 }
 
-// inLatin1 returns a value in ISO 8859-1. It returns nil if that form equals the value, does not exist, or is too short
-// to search for.
+// inLatin1 returns the ISO 8859-1 form of a value. The result is nil if the form equals the value, does not exist, or
+// is shorter than secret.MinSearchable.
 func inLatin1(value []byte) []byte {
 	latin1 := make([]byte, len(value)) // the encoder leaves no copy that Zero cannot reach
 	n, _, err := charmap.ISO8859_1.NewEncoder().Transform(latin1, value, true)
@@ -139,9 +143,9 @@ func hexPattern(value []byte) *pattern {
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// base64Pattern returns the base64 characters that value alone determines if shift bytes precede it in its group of
-// three. It omits the characters at both ends that also encode neighbouring bytes. Each reveals at most four bits of the
-// value.
+// base64Pattern returns the pattern of the base64 characters that value alone determines. shift is the number of bytes
+// (0 to 2) that come before the value in a group of three bytes. The pattern omits the characters at both ends that
+// also encode neighbouring bytes. Each omitted character contains at most four bits of the value.
 func base64Pattern(value []byte, shift int) *pattern {
 	from := (shift*8 + 5) / 6          // the first character that lies wholly in value
 	to := (shift*8 + len(value)*8) / 6 // and the one after the last
@@ -156,7 +160,8 @@ func base64Pattern(value []byte, shift int) *pattern {
 	return p
 }
 
-// alternative returns another byte that may represent c, and c itself if there is none.
+// alternative returns the other byte that may represent c in a text, for example "-" for "+" in base64. alternative
+// returns c itself if there is no other byte.
 func (p *pattern) alternative(c byte) byte {
 	switch {
 	case p.kind == plain && c == ' ':
@@ -176,7 +181,8 @@ func (p *pattern) accepts(c byte, char rune) bool {
 	return char == rune(c) || char == rune(p.alternative(c))
 }
 
-// character returns the character at i and its length in bytes. A byte that is not valid UTF-8 counts as a character.
+// character returns the character at index i of the pattern and its length in bytes. A byte that is not valid UTF-8
+// counts as a character.
 func (p *pattern) character(i int) (char rune, size int) {
 	if c := p.text[i]; c < utf8.RuneSelf {
 		return rune(c), 1

@@ -1,22 +1,25 @@
-// Package scrub finds and replaces secrets in the answers of targets. It finds a secret
+// Package scrub finds and replaces secrets in the answers of targets. A Matcher finds a secret
 //
 //   - unchanged, in base64 of either alphabet at any alignment, also folded into indented lines, and in hexadecimal
 //     digits;
 //   - in base64 of its form in a URL, a form or JSON;
 //   - in base64 or hexadecimal digits of its form in ISO 8859-1;
+//   - in base64 that is encoded once more, as base64 or as hexadecimal digits;
 //   - with any of its characters percent-encoded, escaped by a backslash (JSON, JavaScript), as a character reference
 //     (HTML, XML), or by several of these nested;
-//   - with non-ASCII characters in UTF-8, in ISO 8859-1, and as UTF-8 that a program took for ISO 8859-1.
+//   - with non-ASCII characters in UTF-8, in ISO 8859-1, and as UTF-8 that a program mistook for ISO 8859-1
+//     or windows-1252.
 //
-// It replaces each stretch of text that is part of a secret with "[redacted]". The chunks in which the text arrives do
-// not change the result. At the end of a text it also replaces the beginning of a secret.
+// A Stream replaces each stretch of text that is part of a secret with "[redacted]". The chunks in which the text
+// arrives do not change the result. At the end of a text, a Stream also replaces the beginning of a secret, if the
+// beginning reveals at least [secret.MinSearchable] bytes.
 //
-// It passes text on as soon as no secret can begin in it. It holds back a run of letters, digits and the other characters of
-// tokens at the end. It does so whether or not the run is the beginning of a secret. Otherwise a client whose text the target echoes
-// could learn a secret character by character: it would see which guesses are held back.
+// A Stream holds back the end of the text as long as a secret may begin there. A Stream also holds back letters, digits
+// and other token characters at the end, whether or not they begin a secret. Otherwise a client whose text the target
+// echoes could guess a secret character by character: the client would see which guesses are held back.
 //
-// The package does not find a secret that a target hashed, reversed, encrypted or compressed. Nor does it find one whose
-// escaped form is more than [maxGrowth] times as long as the secret.
+// The package does not find a secret that a target hashed, reversed, encrypted or compressed. Nor does the package find
+// a secret whose escaped form is more than [maxGrowth] times as long as the longest secret of the Matcher.
 package scrub
 
 import (
@@ -27,10 +30,11 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// maxGrowth bounds the length of the escaped form of a secret, as a multiple of the secret's length.
+// maxGrowth is the greatest length of an escaped secret that a Matcher finds, as a multiple of the length of its
+// longest secret.
 const maxGrowth = 12
 
-// Matcher finds secrets. It is immutable, and safe for concurrent use.
+// Matcher finds a fixed set of secrets in texts. A Matcher is immutable, and safe for concurrent use.
 type Matcher struct {
 	patterns []*pattern
 	starts   [utf8.RuneSelf][]*pattern // by their first character
@@ -40,7 +44,8 @@ type Matcher struct {
 	window   int                       // how many bytes decide whether a secret begins at the first of them
 }
 
-// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes.
+// NewMatcher returns a Matcher that finds the given secrets. Each secret must have [secret.MinSearchable] to
+// [secret.MaxBytes] bytes.
 func NewMatcher(secrets ...[]byte) *Matcher {
 	m := &Matcher{}
 	for _, s := range secrets {
@@ -53,7 +58,8 @@ func NewMatcher(secrets ...[]byte) *Matcher {
 	return m
 }
 
-// enter adds p to the indexes of first characters and byte pairs.
+// enter adds p to the index of patterns by first character, and to the tables of the first bytes and byte pairs of
+// secrets.
 func (m *Matcher) enter(p *pattern) {
 	c := p.text[0]
 	if c >= utf8.RuneSelf {
@@ -97,7 +103,7 @@ func (p *pattern) canFollow(c byte) bool {
 	return p.accepts(second, rune(c)) || p.kind == inBase && isLineBreak(rune(c))
 }
 
-// admitEscapes admits the pairs that an escaped c can begin with.
+// admitEscapes adds to m.pairs the byte pairs with which an escaped form of c can begin.
 func (m *Matcher) admitEscapes(c byte) {
 	m.admitPercents(c, '%', '\\', '&')
 	for _, second := range []byte(`ux%\&`) {
@@ -119,7 +125,7 @@ func (m *Matcher) admitEscapes(c byte) {
 	}
 }
 
-// admitPercents admits the pairs that percent-encoded bytes begin with.
+// admitPercents adds to m.pairs the byte pairs with which percent-encoded forms of the given bytes can begin.
 func (m *Matcher) admitPercents(bytes ...byte) {
 	const upper, lower = "0123456789ABCDEF", "0123456789abcdef"
 	for _, c := range bytes {
@@ -136,8 +142,9 @@ func (m *Matcher) admit(first, second byte) {
 	m.pairs[i>>6] |= 1 << (i & 63)
 }
 
-// next returns the first position from at on at which a secret may begin, or len(text). It tests pairs of bytes only: a
-// test of single bytes first would cost too many mispredicted branches. No secret begins at the last byte.
+// next returns the first index, not before at, at which a secret may begin in text, or len(text) for none. next tests
+// pairs of bytes only: a test of single bytes first would cost too many mispredicted branches. next never returns the
+// index of the last byte, because a secret is longer than one byte.
 func (m *Matcher) next(text []byte, at int) int {
 	if at >= len(text) {
 		return len(text)
@@ -163,7 +170,7 @@ func (m *Matcher) next(text []byte, at int) int {
 	return len(text)
 }
 
-// String returns text without the secrets, and reports whether there were any.
+// String returns text with each secret replaced by "[redacted]", and reports whether text contained a secret.
 func (m *Matcher) String(text string) (string, bool) {
 	clean, found := m.Bytes([]byte(text))
 	if found == 0 {
@@ -172,8 +179,8 @@ func (m *Matcher) String(text string) (string, bool) {
 	return string(clean), true
 }
 
-// Bytes returns a whole text without the secrets, and how many stretches it replaced. It returns text itself when that
-// is 0.
+// Bytes returns a whole text with each secret replaced by "[redacted]", and the number of stretches that Bytes
+// replaced. If found is 0, clean is text itself and not a copy.
 func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	for at := m.next(text, 0); at < len(text); at = m.next(text, at+1) {
 		if s := NewStream(m); s.match(text, at, true) > 0 {
@@ -187,8 +194,8 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	return text, 0
 }
 
-// Stream is a transform.Transformer that replaces the secrets in one text. It holds back at most as many bytes as the
-// longest form of a secret has.
+// Stream is a transform.Transformer that replaces the secrets in one text with "[redacted]". A Stream holds back at
+// most [maxGrowth] times as many bytes as the longest secret has.
 type Stream struct {
 	m       *Matcher
 	covered int    // how many of the next bytes belong to a secret
@@ -198,16 +205,17 @@ type Stream struct {
 
 var _ transform.Transformer = (*Stream)(nil)
 
-// NewStream returns a Stream that searches with m.
+// NewStream returns a Stream that replaces the secrets of m in one text.
 func NewStream(m *Matcher) *Stream { return &Stream{m: m} }
 
-// Reset begins a new text.
+// Reset prepares the Stream for a new text, and sets the count of Found to 0.
 func (s *Stream) Reset() { s.covered, s.pending, s.found = 0, "", 0 }
 
 // Found returns how many stretches the Stream has replaced so far.
 func (s *Stream) Found() int { return s.found }
 
-// Transform implements transform.Transformer. It replaces overlapping secrets as one stretch.
+// Transform copies src to dst without the secrets, as a transform.Transformer. Overlapping secrets become one
+// "[redacted]".
 func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
 	ready := s.ready(src, atEOF)
 	for {
@@ -257,7 +265,8 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 	}
 }
 
-// ready returns how many bytes of src can be decided. The others may be the beginning of a secret.
+// ready returns how many leading bytes of src Transform can process now, and len(src) at the end of the text. The bytes
+// that follow may be the beginning of a secret.
 func (s *Stream) ready(src []byte, atEOF bool) int {
 	if atEOF {
 		return len(src)
@@ -266,7 +275,8 @@ func (s *Stream) ready(src []byte, atEOF bool) int {
 	return s.m.firstOpen(src, from, tokenStart(src, from))
 }
 
-// match returns the length of the longest secret that begins in src at at, 0 for none.
+// match returns the length of the longest secret that begins at index at of src, 0 for none. At the end of a text, the
+// prefix of a secret counts too, as in [Matcher.match].
 func (s *Stream) match(src []byte, at int, atEOF bool) int {
 	t := text{bytes: src[at:min(at+s.m.window, len(src))]}
 	last := atEOF && len(t.bytes) < s.m.window // a full window gives the same result whether or not the end is known

@@ -5,9 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// tokenStart returns where the token at the end of src begins, at the earliest at index from; len(src) for none. A token is
-// a run of characters that occur in secrets, in base64 and in escapes. It may be folded into lines. tokenStart does not
-// depend on any secret.
+// tokenStart returns the index at which the token at the end of src begins, but no index before from. Without a token
+// at the end, tokenStart returns len(src). A token is a run of characters that occur in secrets, in base64 and in
+// escapes, and may be folded into lines. The result does not depend on any secret, so a client cannot use it to guess a
+// secret.
 func tokenStart(src []byte, from int) int {
 	for at := len(src); ; {
 		end := foldStart(src[:at])
@@ -22,17 +23,17 @@ func tokenStart(src []byte, from int) int {
 	}
 }
 
-// leastLine is the length of the shortest line that may be one of folded base64, in bytes. Programs fold at 64 or 76
-// characters. A shorter line is passed on when it is complete.
+// leastLine is the length of the shortest line that may be a line of folded base64, in bytes. Programs fold at 64 or 76
+// characters. A shorter line that is complete does not belong to a token.
 const leastLine = 16
 
-// isTokenByte reports whether c occurs in base64, in hexadecimal digits, in escapes, or in most secrets.
+// isTokenByte reports whether c may occur in base64, in hexadecimal digits or in escapes, or is common in secrets.
 func isTokenByte(c byte) bool {
 	return isAlphanumeric(rune(c)) || bytes.IndexByte([]byte("_-+/=%&#;\\"), c) >= 0
 }
 
-// foldStart returns the index of a line break and indentation at the end of src, and len(src) for none. The line break may
-// be escaped.
+// foldStart returns the index at which the line break and indentation at the end of src begin, and len(src) for none.
+// For an escaped line break, foldStart returns the end of the escape, because an escape consists of token bytes.
 func foldStart(src []byte) int {
 	line := bytes.TrimRight(src, " \t")
 	if broken := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(broken) < len(line) {
@@ -46,8 +47,9 @@ func foldStart(src []byte) int {
 	return len(src)
 }
 
-// firstOpen returns the first index in src[from:to] at which an unencoded secret may begin that ends after src. It returns to
-// for none. Other forms consist of tokens.
+// firstOpen returns the first index in src[from:to] at which an unencoded secret may begin that continues after src.
+// For no such secret, firstOpen returns the index to. Encoded forms of a secret consist of token bytes, which
+// tokenStart finds.
 func (m *Matcher) firstOpen(src []byte, from, to int) int {
 	for at := m.next(src, from); at < to; at = m.next(src, at+1) {
 		if m.open(&text{bytes: src[at:]}) {
@@ -60,7 +62,7 @@ func (m *Matcher) firstOpen(src []byte, from, to int) int {
 	return to
 }
 
-// open reports whether t is the beginning of a secret as it is.
+// open reports whether all of t may be the beginning of an unencoded secret. Characters of the secret may be escaped.
 func (m *Matcher) open(t *text) bool {
 	var buffer [ways]reading
 	foreign := false

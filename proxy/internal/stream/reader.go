@@ -1,6 +1,6 @@
-// Package stream reads a body through a transformer. It returns output as soon as the transformer produces it, and its
-// memory is bounded by the transformer's look-ahead. transform.Reader has a buffer of 4 KiB and fails on a transformer
-// that needs more.
+// Package stream reads a body through a transformer. A Reader returns output as soon as the transformer produces the
+// output, and the memory of a Reader is bounded. transform.Reader is not enough: it has a buffer of 4 KiB, and fails on
+// a transformer that needs more input at once.
 package stream
 
 import (
@@ -17,13 +17,14 @@ const (
 	maxBuffer = 4 << 20
 )
 
-// errStuck reports a transformer that makes no progress.
+// errStuck is the error of Read when the transformer makes no progress, or needs more than maxBuffer bytes at once.
 var errStuck = errors.New("stream: the transformer makes no progress")
 
-// buffers saves an allocation for each body.
+// buffers keeps the buffers of closed Readers for new Readers, to save allocations.
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// Reader reads source through a transformer.
+// Reader is an io.ReadCloser that returns the output of a transformer for the bytes of source. Read and Close may run
+// in different goroutines.
 type Reader struct {
 	source io.Reader
 	t      transform.Transformer
@@ -39,13 +40,15 @@ type Reader struct {
 	held   []byte // the part of spare that Read has not returned yet
 }
 
-// NewReader returns a Reader. The caller must close it. Close does not close source.
+// NewReader returns a Reader that passes source through t. The caller must close the Reader. Close does not close
+// source.
 func NewReader(source io.Reader, t transform.Transformer) *Reader {
 	pooled := buffers.Get().(*[chunk]byte)
 	return &Reader{source: source, t: t, pooled: pooled, buf: pooled[:]}
 }
 
-// Read returns the transformer's output. It reads from source only when there is no output.
+// Read returns the transformer's output. Read reads from source only when there is no output. After Close, Read fails
+// with io.ErrClosedPipe, unless p is empty.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -75,7 +78,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// transform lets the transformer write to p, or to a spare buffer when p is too small for any output.
+// transform lets the transformer write to p, and returns the number of bytes written to p. When p is too small for any
+// output, the output goes to r.held.
 func (r *Reader) transform(p []byte) (int, error) {
 	eof := errors.Is(r.ended, io.EOF)
 	nDst, nSrc, err := r.t.Transform(p, r.buf[r.r:r.w], eof)
@@ -100,7 +104,8 @@ func (r *Reader) transform(p []byte) (int, error) {
 	return nDst, err
 }
 
-// fill reads from source once and appends to the input that is left.
+// fill reads from source once, and appends the bytes to the input that is not transformed yet. fill keeps the error of
+// source in r.ended. The result is errStuck if the input already has maxBuffer bytes.
 func (r *Reader) fill() error {
 	if r.r > 0 {
 		copy(r.buf, r.buf[r.r:r.w])
@@ -121,7 +126,8 @@ func (r *Reader) fill() error {
 	return nil
 }
 
-// Close overwrites the buffers and releases them.
+// Close overwrites the buffers, because they may contain secrets, and releases them. Close waits for a Read that is
+// under way, and does not close source. The error is always nil.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 
 const hexDigits = "0123456789ABCDEF"
 
-// normalPath returns the normal form of a path (RFC 3986, section 6.2.2). It percent-encodes characters that are not
-// ASCII or not allowed in a path, and decodes unreserved ones. It writes hex digits in upper case, and removes dot
-// segments. It refuses paths that some servers would take for another path.
+// normalPath returns the normal form of a path (RFC 3986, section 6.2.2) without dot segments, and "/" for an empty
+// path. Characters that a path must not contain become percent-encoded. The error refuses a path that is invalid or
+// that servers may read differently, and dot segments that would remove a placeholder.
 func normalPath(path string) (string, error) {
 	if path == "" {
 		return "/", nil
@@ -52,7 +52,8 @@ func normalPath(path string) (string, error) {
 	return text, nil
 }
 
-// appendQuery returns a query unchanged except that it percent-encodes spaces, control characters and non-ASCII bytes.
+// appendQuery returns a query with its spaces, control characters and non-ASCII bytes percent-encoded. Holes and all
+// other bytes stay unchanged. dst is an empty buffer for the result, or nil.
 func appendQuery(dst []byte, query string) string {
 	plain := true
 	for i := range len(query) {
@@ -72,8 +73,8 @@ func appendQuery(dst []byte, query string) string {
 	return string(dst)
 }
 
-// removeDots removes the dot segments of a path that begins with a slash (RFC 3986, section 5.2.4). It reports false if
-// that would remove a placeholder, because the path would then hold fewer credentials than it names.
+// removeDots removes the dot segments of a path that begins with a slash (RFC 3986, section 5.2.4). The result is false
+// if a double-dot segment would remove a placeholder: the path sent would lack a credential that the target names.
 func removeDots(path string) (string, bool) {
 	if !strings.Contains(path, "/.") {
 		return path, true
@@ -102,8 +103,9 @@ func removeDots(path string) (string, bool) {
 	return "/" + strings.Join(kept, "/"), true
 }
 
-// hidesDots reports whether a server may find dot segments in a path. Some servers decode the path first, even several
-// times, take backslashes for slashes, or ignore the parameters of segments. The path is in its normal form.
+// hidesDots reports whether a server may find dot segments in a path that is in normal form. Some servers decode a path
+// several times, treat backslashes as slashes, or ignore the parameters of segments. hidesDots also returns true for a
+// path that is percent-encoded four times or more.
 func hidesDots(path string) bool {
 	if !strings.ContainsAny(path, ".%") {
 		return false
@@ -125,17 +127,20 @@ func hidesDots(path string) bool {
 	return true // no client encodes a path this often on purpose
 }
 
-// overlongDots writes a dot for its encodings that UTF-8 forbids. Some servers accept them.
+// overlongDots replaces the overlong UTF-8 encodings of a dot in two to four bytes with a dot. UTF-8 forbids overlong
+// encodings, but some servers accept them.
 var overlongDots = strings.NewReplacer("\xC0\xAE", ".", "\xE0\x80\xAE", ".", "\xF0\x80\x80\xAE", ".")
 
-// isSlash reports whether a server may treat a character of a decoded path as a slash. That is a backslash, a full-width
-// slash, or a byte that is not valid UTF-8, because overlong encodings of a slash consist of those.
+// isSlash reports whether a server may treat r, a character of a decoded path, as a slash. Such characters are a slash,
+// a backslash, a full-width slash, and U+FFFD, which stands for a byte that is not valid UTF-8. Overlong encodings of a
+// slash consist of invalid bytes.
 func isSlash(r rune) bool { return r == '/' || r == '\\' || r == '／' || r == utf8.RuneError }
 
-// isIgnored reports whether a server may ignore a character at the end of a segment: a space or a control character.
+// isIgnored reports whether a server may ignore r at the beginning or the end of a segment: a space or an ASCII control
+// character.
 func isIgnored(r rune) bool { return r <= ' ' || r == 0x7F }
 
-// decode removes one layer of percent-encoding.
+// decode returns text with one layer of percent-encoding removed. A "%" without two hex digits after it stays.
 func decode(text string) string {
 	if !strings.Contains(text, "%") {
 		return text

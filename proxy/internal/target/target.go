@@ -1,9 +1,9 @@
-// Package target parses the target URL of a caller into a scheme, a host, a port and a path. It refuses a URL that has
-// more than one meaning. No later code parses the URL again, so the policy decides on the same target that the proxy
-// dials and sends.
+// Package target parses the target URL of a caller into a scheme, a host, a port, a path and a query. The policy
+// decides on the same parsed target that the proxy dials and sends.
 //
-// It refuses the constructs that URL parsers read differently: user info, backslashes, control characters, and encoded
-// dot segments. In the host it refuses percent-encoding, IPv6 zones, and IPv4 addresses that are not four decimal numbers.
+// The package refuses a URL that parsers may read in different ways. Examples are user info, control characters, a
+// backslash in the path, and dot segments that are hidden by encoding. In the host, the package also refuses
+// percent-encoding, IPv6 zones, and IPv4 addresses that are not four decimal numbers.
 package target
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 )
 
-// MaxBytes is the longest target in bytes, before values are inserted.
+// MaxBytes is the length of the longest target that Parse accepts, in bytes, before values are inserted.
 const MaxBytes = 16 << 10
 
-// maxFinal is the longest path and query together in bytes, with values inserted.
+// maxFinal is the greatest length of path and query together, in bytes, with values inserted.
 const maxFinal = 64 << 10
 
 // Target is a normalised http or https URL that may hold placeholders in its path and query.
@@ -33,25 +33,27 @@ type Target struct {
 	hasQuery           bool
 }
 
-// templated is text whose placeholders are cut out.
+// templated is a path or a query of a target, with its placeholders stored apart from the text.
 type templated struct {
 	text  string   // normalised, with a hole for each placeholder
 	holes []string // the placeholders as sent
 	ids   []string
 }
 
-// hole marks the position of a placeholder in text.
+// hole is the byte that marks the position of a placeholder in the text of a templated. A target itself never contains
+// the byte, because Parse refuses control characters.
 const hole = '\x00'
 
-// fault is the reason why a text is not a valid target.
+// fault is the reason why a target is refused, without its subject: "is empty".
 type fault string
 
-// Error returns the reason. It contains nothing of the URL, so callers may see it.
+// Error returns the reason. The reason never contains the value of a credential, so callers may see it.
 func (f fault) Error() string { return string(f) }
 
 func refuse(format string, args ...any) error { return fault(fmt.Sprintf(format, args...)) }
 
-// Parse reads a target. Callers may see its error.
+// Parse parses and normalises a target URL, and drops its fragment. Callers may see the error, which continues a
+// sentence that begins with the target: "is empty".
 func Parse(raw string) (*Target, error) {
 	switch {
 	case raw == "":
@@ -95,7 +97,8 @@ func Parse(raw string) (*Target, error) {
 	return t, nil
 }
 
-// readAuthority reads host and port.
+// readAuthority sets Host and Port from the host and port of a URL. Without a port in the URL, Port is the default port
+// of the scheme. The error refuses user info, placeholders, percent-encoding, and an invalid host or port.
 func (t *Target) readAuthority(authority string) error {
 	switch {
 	case strings.Contains(authority, "{{"):
@@ -136,7 +139,7 @@ func (t *Target) readAuthority(authority string) error {
 	return nil
 }
 
-// DefaultPort returns the port of an http or https URL without a port.
+// DefaultPort returns the port of an http or https URL that names no port: 80 or 443.
 func DefaultPort(scheme string) uint16 {
 	if scheme == "http" {
 		return 80
@@ -144,13 +147,13 @@ func DefaultPort(scheme string) uint16 {
 	return 443
 }
 
-// Address returns host:port, to dial.
+// Address returns host:port, which the proxy dials. An IPv6 host is in brackets.
 func (t *Target) Address() string { return t.address }
 
 // Authority returns the value of the Host header: the host, and the port unless it is the scheme's default.
 func (t *Target) Authority() string { return t.authority }
 
-// spell sets the address and the authority.
+// spell sets the results of Address and Authority from the scheme, the host and the port.
 func (t *Target) spell() {
 	host := t.Host
 	if strings.Contains(host, ":") {
@@ -162,16 +165,16 @@ func (t *Target) spell() {
 	}
 }
 
-// Origin returns scheme://host[:port].
+// Origin returns scheme://host[:port], without the port if it is the default port of the scheme.
 func (t *Target) Origin() string { return t.Scheme + "://" + t.Authority() }
 
-// AsSent returns scheme://host[:port]/path with the placeholders as sent and without the query. The policy matches
-// destinations against it.
+// AsSent returns scheme://host[:port]/path, with the placeholders as the caller sent them, and without the query. The
+// policy compares the result with the destinations that it allows.
 func (t *Target) AsSent() string {
 	return t.Origin() + t.path.fill(func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
 }
 
-// URL returns the whole target with the placeholders as sent.
+// URL returns the normalised target with its query, and with the placeholders as the caller sent them.
 func (t *Target) URL() string {
 	if !t.hasQuery {
 		return t.AsSent()
@@ -189,16 +192,17 @@ func (t *Target) IDs() []string {
 
 // Final is a target whose placeholders are replaced with values.
 type Final struct {
-	// Match is scheme://host[:port]/path. The policy matches destinations against it a second time.
+	// Match is scheme://host[:port]/path, with the values in the path. The policy compares Match with the destinations,
+	// as before with AsSent.
 	Match string
-	// Path and Query are sent to the target. Query does not contain the "?".
+	// Path and Query are the parts that the proxy sends, percent-encoded. Query does not contain the "?".
 	Path, Query string
 	// HasQuery distinguishes "/?" from "/".
 	HasQuery bool
 }
 
-// Finish replaces the placeholders with percent-encoded values. It fails when the values create dot segments in the
-// path, or make the URL too long.
+// Finish replaces each placeholder with the percent-encoded value that the function value returns for its id. The error
+// refuses values after which the path may hide dot segments, and a path and query longer than maxFinal.
 func (t *Target) Finish(value func(id string) []byte) (Final, error) {
 	written := map[string][]byte{} // encodes each value once
 	for _, id := range t.IDs() {
@@ -219,7 +223,7 @@ func (t *Target) Finish(value func(id string) []byte) (Final, error) {
 	return f, nil
 }
 
-// newTemplated cuts the placeholders out of text.
+// newTemplated replaces each placeholder in text with a hole, and stores the placeholders and their ids in order.
 func newTemplated(text string) templated {
 	m := templated{text: text}
 	rest := []byte(text)
@@ -240,7 +244,7 @@ func newTemplated(text string) templated {
 	return m
 }
 
-// size returns the length of the text with values, by id, in its holes.
+// size returns the length of the text in bytes, with a value in each hole. values holds the value of each id.
 func (m *templated) size(values map[string][]byte) int {
 	n := len(m.text) - len(m.ids)
 	for _, id := range m.ids {
@@ -249,7 +253,8 @@ func (m *templated) size(values map[string][]byte) int {
 	return n
 }
 
-// fill returns the text with each hole replaced by the bytes that put appends for it.
+// fill returns the text with each hole replaced by the bytes that put appends to dst. i is the number of the hole, from
+// 0.
 func (m *templated) fill(put func(dst []byte, i int) []byte) string {
 	if len(m.holes) == 0 {
 		return m.text

@@ -10,15 +10,15 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Part is a stretch of a body: all of it, or the content of a part of a multipart body.
+// Part is a stretch of a body with one Media: the whole body, the content of a multipart part, or the text in between.
 type Part struct {
 	Media  Media
 	Length int    // in bytes
 	Name   string // of the part in a multipart body; "" for none, or for one that readers may read differently
 }
 
-// Body is a transform.Transformer that replaces the placeholders of a body with values. Its result does not depend on
-// how the input is cut into chunks. It holds back at most the beginning of a placeholder.
+// Body is a transform.Transformer that replaces the placeholders of a body with values. The output of a Body does not
+// depend on how the input is cut into chunks. A Body holds back at most the beginning of a placeholder.
 type Body struct {
 	parts  []Part
 	values map[string]written
@@ -29,13 +29,14 @@ type Body struct {
 	pending []byte // the part of a value that is not yet written
 }
 
-// written is a value as it appears in a body of each Syntax.
+// written holds the escaped forms of one value, by the Syntax of the body. For Verbatim there is no form.
 type written [Verbatim][]byte
 
 var _ transform.Transformer = (*Body)(nil)
 
-// NewBody returns a Body that replaces the placeholders of the parts by the values with their ids. The parts must be as
-// long as the body. Transform fails on any other id, so callers find the ids first with [Examine].
+// NewBody returns a Body that replaces the placeholders in the parts. values holds the value of each id. The parts must
+// be as long as the body together. Transform fails on an id without a value, so the caller finds the ids with [Examine]
+// first.
 func NewBody(parts []Part, values map[string][]byte) *Body {
 	b := &Body{parts: parts, values: make(map[string]written, len(values))}
 	for id, v := range values {
@@ -45,17 +46,18 @@ func NewBody(parts []Part, values map[string][]byte) *Body {
 	return b
 }
 
-// Reset begins a new body.
+// Reset prepares the Body for another pass over the body, from the first part.
 func (b *Body) Reset() { b.rest, b.left, b.pending = b.parts, 0, nil }
 
-// advance goes to the part of the next byte.
+// advance makes the part of the next byte the current part. After the last part, b.left stays 0.
 func (b *Body) advance() {
 	for b.left == 0 && len(b.rest) > 0 {
 		b.syntax, b.left, b.rest = b.rest[0].Media.Syntax, b.rest[0].Length, b.rest[1:]
 	}
 }
 
-// Transform implements transform.Transformer.
+// Transform copies src to dst, as a transform.Transformer, and writes values in place of the placeholders. Transform
+// fails on an id without a value, and on a body that is longer than its parts.
 func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
 	for {
 		if len(b.pending) > 0 {
@@ -94,8 +96,9 @@ func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error
 	}
 }
 
-// next returns the length of the text before the first placeholder of part, and the placeholder's id and length. more
-// reports that the bytes after the text may become a placeholder. ends reports that the part ends there.
+// next returns the length of the text before the first placeholder of part, and the placeholder's id and length. For no
+// placeholder, length is 0. more reports that the bytes after the text may become a placeholder. ends means that no
+// more bytes of the part follow.
 func (b *Body) next(part []byte, ends bool) (id []byte, length, text int, more bool) {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(part[at:], '{')

@@ -6,8 +6,8 @@ import (
 )
 
 // Dangling returns an incomplete escape that directly precedes a placeholder: "%2" in a URL, "\" or "\u00" in JSON,
-// "&#x" in XML. The beginning of the value would complete the escape. A target that decodes it would return the rest
-// of the value in a form that no search finds. Dangling returns "" when there is none.
+// "&#x" in XML. The beginning of the inserted value would complete the escape. A target that decodes the escape would
+// return the rest of the value in a form that no search finds. Dangling returns "" when there is no such escape.
 func Dangling(text []byte) string {
 	for at := 0; ; {
 		from, to, _, ok := Find(text[at:])

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Syntax says how values must be escaped in a body.
+// Syntax says how the proxy must escape values in a body.
 type Syntax uint8
 
-// The syntaxes.
+// The syntaxes of bodies. Verbatim is the last, and thus the number of the syntaxes with inserted values.
 const (
 	Text     Syntax = iota // values are inserted unchanged
 	XML                    // values are inserted unchanged
@@ -28,9 +28,9 @@ type Media struct {
 	latin  bool // each byte is a character: ISO 8859-1 or windows-1252
 }
 
-// MediaOf returns what a Content-Type says. It reports false when values cannot be inserted into such a body. That
-// includes character sets that change the meaning of ASCII bytes: no search would find values in the answer. It also
-// includes a Content-Type in which readers may find different character sets.
+// MediaOf returns the Media that a Content-Type declares. MediaOf reports false when values cannot be inserted into
+// such a body. A body in an unknown character set gets no values, because a search might not find the values in the
+// answer. MediaOf also reports false for a Content-Type in which readers may find different character sets.
 func MediaOf(contentType string) (Media, bool) {
 	media, parameters, err := mime.ParseMediaType(contentType)
 	if err != nil { // the unreadable parameter may be the character set
@@ -38,7 +38,7 @@ func MediaOf(contentType string) (Media, bool) {
 	}
 	charset, named := parameters["charset"]
 	if mentions := strings.Count(strings.ToLower(contentType), "charset"); mentions > 1 || mentions == 1 && !named || strings.Contains(contentType, "*") {
-		return Media{}, false // charset*=, or one in the value of another parameter
+		return Media{}, false // charset*=, or a charset in the value of another parameter
 	}
 	latin, known := readCharset(charset)
 	if !known {
@@ -57,8 +57,8 @@ func MediaOf(contentType string) (Media, bool) {
 	return Media{}, false
 }
 
-// readCharset reports whether values may be inserted into text of a character set, "" for none. latin reports that each byte
-// is a character.
+// readCharset reports as known whether values may be inserted into text of a character set. The name "" means UTF-8.
+// latin reports that each byte is a character.
 func readCharset(name string) (latin, known bool) {
 	switch strings.ToLower(name) {
 	case "", "utf-8", "utf8", "us-ascii":
@@ -69,25 +69,26 @@ func readCharset(name string) (latin, known bool) {
 	return false, false
 }
 
-// Unfit is the reason why a body is not what its Content-Type says. Callers may see it.
+// Unfit is the reason why a body is not what its Content-Type says. An Unfit contains no text of the body, so callers
+// may see the reason.
 type Unfit string
 
-// Error returns the reason.
+// Error returns the reason, which continues a sentence that begins with the body: "is not valid UTF-8".
 func (u Unfit) Error() string { return string(u) }
 
-// marks begin texts of other character sets, or name the character set.
+// marks are the beginnings of texts by which readers recognise a character set, such as a byte order mark.
 var marks = []string{
 	"\xEF\xBB\xBF", "\xFE\xFF", "\xFF\xFE", // UTF-8, UTF-16
 	"+/v8", "+/v9", "+/v+", "+/v/", // UTF-7
 	"\x4C\x6F\xA7\x94", // "<?xm" in EBCDIC
 }
 
-// shifts are characters that no text needs, and that lead readers to another character set: NUL to UTF-16 and UTF-32, the
-// others to ISO 2022.
+// shifts are characters that no text needs, and that make readers use another character set. NUL leads readers to
+// UTF-16 and UTF-32, and the other characters to ISO 2022.
 const shifts = "\x00\x0E\x0F\x1B"
 
-// check returns the reason why text is not what m says, nil for none. A target that reads other characters would
-// return a value in a form that no search finds. check leaves the grammar of JSON to [Examine].
+// check returns the reason why text is not what m says, nil for none. A target that reads text in another character set
+// would return a value in a form that no search finds. check leaves the grammar of JSON to [Examine].
 func (m Media) check(text []byte) error {
 	for _, mark := range marks {
 		if bytes.HasPrefix(text, []byte(mark)) {
@@ -117,7 +118,8 @@ func (m Media) check(text []byte) error {
 // CharsetField is the name of the field by which a form names its character set (HTML, section "Naming form controls").
 const CharsetField = "_charset_"
 
-// IsCharset reports whether values may be inserted into a form whose field [CharsetField] has the value.
+// IsCharset reports whether values may be inserted into a form whose field [CharsetField] has the given form-encoded
+// value.
 func IsCharset(value []byte) bool {
 	name, err := url.QueryUnescape(string(value))
 	_, known := readCharset(strings.TrimSpace(name))
@@ -129,8 +131,8 @@ func unescapedEqualFold(text []byte, want string) bool {
 	return err == nil && strings.EqualFold(strings.TrimSpace(plain), want)
 }
 
-// The expressions find the character sets that a text declares. They find more than a parser would, because some
-// readers look for a declaration before they parse, also in comments.
+// The expressions find the character sets that a text declares. The expressions find more declarations than a parser
+// would, also in comments, because some readers look for a declaration before parsing.
 var (
 	encodingDeclaration = regexp.MustCompile(`(?i)encoding\s*=\s*["']?([^"'\s?>]*)`)
 	metaElement         = regexp.MustCompile(`<\s*(?i:meta)`)
@@ -138,7 +140,8 @@ var (
 	styleDeclaration    = regexp.MustCompile(`(?i)@charset\s*["']?([^"';]*)`)
 )
 
-// checkDeclared returns the reason why text declares another character set than UTF-8.
+// checkDeclared returns an Unfit if text declares a character set other than UTF-8, or is XML that does not begin with
+// "<" after white space. The result is nil for no such fault.
 func (m Media) checkDeclared(text []byte) error {
 	start := bytes.TrimLeft(text, " \t\r\n\f")
 	if m.Syntax == XML && !bytes.HasPrefix(start, []byte("<")) {

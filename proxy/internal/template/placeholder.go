@@ -1,5 +1,6 @@
-// Package template finds placeholders in text and replaces them with the values of credentials. It escapes each value
-// for its context and does not scan the result, so a placeholder inside a value stays text.
+// Package template finds placeholders in text and replaces them with the values of credentials. In URLs, JSON and
+// forms, the package escapes the values. The package does not scan inserted values, so a placeholder inside a value
+// stays text.
 //
 // A placeholder is
 //
@@ -15,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// maxSpaces bounds the spaces on either side of an id.
+// maxSpaces is the greatest number of spaces between the braces and the id of a placeholder, on each side.
 const maxSpaces = 16
 
 // scan returns the id and length of the placeholder that b begins with, and a length of 0 for none. more reports that
@@ -66,7 +67,7 @@ func scan(b []byte) (id []byte, length int, more bool) {
 	return b[from:to], i, false
 }
 
-// spaces skips up to maxSpaces spaces from i on, and returns the next index. It reports true when b ends there.
+// spaces returns the index after up to maxSpaces spaces in b from index i on, and reports whether b ends there.
 func spaces(b []byte, i int) (int, bool) {
 	for n := 0; n < maxSpaces && i < len(b) && b[i] == ' '; n++ {
 		i++
@@ -74,7 +75,7 @@ func spaces(b []byte, i int) (int, bool) {
 	return i, i == len(b)
 }
 
-// Find returns the range and the id of the first placeholder in b. ok is false when there is none.
+// Find returns the first placeholder in b, which is b[from:to], and its id. ok is false when there is no placeholder.
 func Find(b []byte) (from, to int, id []byte, ok bool) {
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte("{{"))

@@ -15,39 +15,40 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// MaxIDs bounds the different ids that a body may name. No endpoint can have more credentials.
+// MaxIDs bounds the different ids that a body may name. The manifest of an endpoint can name no more credentials.
 const MaxIDs = 256
 
-// Survey lists the placeholders of a body before values are inserted. It is incomplete when it has more than MaxIDs ids.
+// Survey lists the placeholders of a body before values are inserted. A Survey with more than MaxIDs ids is incomplete.
 type Survey struct {
 	IDs  []string // of the placeholders, each once, in order; at most MaxIDs+1
 	uses map[string]*use
 	size int64
 }
 
-// use counts the placeholders of an id by syntax, and their bytes.
+// use holds what a Survey knows about the placeholders of one id: their number by syntax, their bytes and their paths.
 type use struct {
 	by    [Verbatim]int64
 	bytes int64
 	paths []string // each once; at most MaxBodyPaths+1
-	// anywhere reports that one of the paths is one that no credential names. Further paths change nothing, and are left out.
+	// anywhere reports that paths contains a path, or a number of paths, that no credential can name. Further paths
+	// change nothing, and are left out.
 	anywhere bool
 }
 
-// Paths returns where the placeholders of an id stand, each path once. The path is the JSON pointer of a string in a JSON
-// body. In a form it is the name of a field or of a part. The path is "" in the name of a JSON member or of a field, and in
-// other text. It is also "" where readers may find different names. The list ends early at a path that no credential
-// names: "", or the one after secret.MaxBodyPaths others.
+// Paths returns the places of the placeholders of an id in IDs, each path once. In a JSON body, the path is the JSON
+// pointer of a string. In a form, the path is the name of a field or of a part. The path is "" in the name of a JSON
+// member or of a field, and in other text. The path is also "" where readers may find different names. The list ends
+// early at a path that no credential names: "", or the path after secret.MaxBodyPaths others.
 func (s Survey) Paths(id string) []string { return s.uses[id].paths }
 
 // OpenEscape is an incomplete escape that directly precedes a placeholder; see [Dangling].
 type OpenEscape string
 
-// Error describes the fault.
+// Error returns a message that quotes the escape.
 func (e OpenEscape) Error() string { return "template: a placeholder follows " + string(e) }
 
-// Examine finds the placeholders of a whole body, which is as long as its parts. It stops after MaxIDs+1 different ids.
-// The error is an [Unfit] if a part is not what its Media says, or an [OpenEscape].
+// Examine finds the placeholders of a whole body, which is as long as its parts, and lists at most MaxIDs+1 different
+// ids. The error is an [Unfit] if a part is not what its Media says, or an [OpenEscape].
 func Examine(parts []Part, body []byte) (Survey, error) {
 	s := Survey{uses: map[string]*use{}, size: int64(len(body))}
 	for _, p := range parts {
@@ -81,7 +82,8 @@ func (s *Survey) examine(p Part, text []byte) error {
 	return nil
 }
 
-// add counts the placeholders of a text. All have the path that the function returns.
+// add counts the placeholders of a text, up to MaxIDs+1 ids. The function path returns the path that all of them have,
+// and add calls path at most once.
 func (s *Survey) add(syntax Syntax, text []byte, path func() string) {
 	path = sync.OnceValue(path)
 	for len(s.IDs) <= MaxIDs {
@@ -111,7 +113,8 @@ func (s *Survey) add(syntax Syntax, text []byte, path func() string) {
 
 func nowhere() string { return "" }
 
-// examineForm counts the placeholders of a form. Some readers end a field at ";", so a field that has one gets no path.
+// examineForm counts the placeholders of a form. Some readers end a field at ";", so the path of a field that contains
+// ";" is "".
 func (s *Survey) examineForm(text []byte) {
 	for field := range bytes.SplitSeq(text, []byte("&")) {
 		name, value, _ := bytes.Cut(field, []byte("="))
@@ -124,7 +127,8 @@ func (s *Survey) examineForm(text []byte) {
 	}
 }
 
-// examineJSON counts the placeholders of a JSON text. Each is within a string, because the text is valid.
+// examineJSON counts the placeholders of a JSON text. The error is an Unfit for text that is not one JSON value, and
+// for repeated names of members. Outside strings, a placeholder is not valid JSON.
 func (s *Survey) examineJSON(p Part, text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text))
 	at := position{text: text, decoder: d}
@@ -164,14 +168,14 @@ func unfitJSON(d *jsontext.Decoder) error {
 	return Unfit(fmt.Sprintf("is not one JSON value without repeated names (byte %d); a placeholder stands inside a string", d.InputOffset()))
 }
 
-// position is the position of a decoder in a JSON text.
+// position is the position of a decoder in a JSON text, with the names of the members that the decoder is in.
 type position struct {
 	text    []byte
 	decoder *jsontext.Decoder
 	names   [][2]int // by depth, begin and length of the name of the current member
 }
 
-// enter notes the name of a member at a depth.
+// enter stores the range of a member's name in the text, when the decoder has read the name at a depth.
 func (p *position) enter(depth, begin, length int) {
 	for len(p.names) <= depth {
 		p.names = append(p.names, [2]int{})
@@ -179,7 +183,8 @@ func (p *position) enter(depth, begin, length int) {
 	p.names[depth] = [2]int{begin, length}
 }
 
-// pointer returns the JSON pointer of the value that was read last (RFC 6901), "" when it is longer than a credential can name.
+// pointer returns the JSON pointer of the value that the decoder read last (RFC 6901). pointer returns "" when the JSON
+// pointer is longer than a credential can name.
 func (p *position) pointer() string {
 	var pointer jsontext.Pointer
 	for depth := 1; depth <= p.decoder.StackDepth(); depth++ {
@@ -203,7 +208,7 @@ func (p *position) pointer() string {
 	return string(pointer)
 }
 
-// Size returns the body's length in bytes after b has inserted the values.
+// Size returns the body's length in bytes after b has inserted the values. The Survey must be complete.
 func (s Survey) Size(b *Body) int64 {
 	size := s.size
 	for id, u := range s.uses {

@@ -261,6 +261,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.Access
   scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.ClientAuthentication
+  scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.CredentialSpec
   map:
     fields:
@@ -327,6 +329,42 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: responseBytes
       type:
         scalar: numeric
+- name: com.github.lectern-dev.lectern.proxy.resource.OAuth2
+  map:
+    fields:
+    - name: audience
+      type:
+        scalar: string
+    - name: caBundle
+      type:
+        scalar: string
+    - name: clientAuthentication
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.ClientAuthentication
+      default: Header
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
+    - name: grant
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.OAuth2Grant
+    - name: refreshTokenRef
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: tokenURL
+      type:
+        scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.OAuth2Grant
+  scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.Place
   scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.ProjectSpec
@@ -458,6 +496,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lectern-dev.lectern.proxy.resource.ValueSource
   map:
     fields:
+    - name: oauth2
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.OAuth2
     - name: secretKeyRef
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef

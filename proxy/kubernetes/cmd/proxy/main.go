@@ -1,5 +1,5 @@
 // Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment. Its policy
-// is in the folder that PROXY_MANIFESTS names, or else in the Kubernetes cluster.
+// comes from the folder in PROXY_MANIFESTS, or else from the Kubernetes cluster.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// net/http writes there what a target sends on an idle connection, which may be anything.
+	// net/http logs the bytes that a target sends on an idle connection, which may contain a credential.
 	log.SetOutput(io.Discard)
 	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr,
 		service.NewCommand("serve", serve),
@@ -25,7 +25,8 @@ func main() {
 	))
 }
 
-// serve runs the proxy. Kubernetes' libraries log through a global, which is a program's to set.
+// serve runs the proxy. It also sets the global logger of Kubernetes' libraries, which only a program may set, not a
+// package.
 func serve(ctx context.Context, cfg kubernetes.Config) error {
 	cfg.Cluster.OnLogger = func(log *slog.Logger) { klog.SetLogger(logr.FromSlogHandler(log.Handler())) }
 	return kubernetes.Run(ctx, cfg)

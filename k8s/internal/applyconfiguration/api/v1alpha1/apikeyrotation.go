@@ -9,7 +9,8 @@ import (
 // APIKeyRotationApplyConfiguration represents a declarative configuration of the APIKeyRotation type for use
 // with apply.
 //
-// APIKeyRotation is the schedule by which a key is replaced.
+// APIKeyRotation is the schedule by which the operator replaces a key. It also sets how long the previous key stays
+// valid.
 type APIKeyRotationApplyConfiguration struct {
 	// every is how long a key stays in the Secret until it is replaced, from 1m to 87600h (ten years), such as "720h".
 	Every *v1.Duration `json:"every,omitempty"`

@@ -5,7 +5,7 @@ package v1alpha1
 // APIKeySecretApplyConfiguration represents a declarative configuration of the APIKeySecret type for use
 // with apply.
 //
-// APIKeySecret is the Secret that receives a key.
+// APIKeySecret names the Secret that receives a key, and the keys of the Secret's data.
 type APIKeySecretApplyConfiguration struct {
 	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It is immutable. The
 	// operator does not change an existing Secret of that name that it did not create.

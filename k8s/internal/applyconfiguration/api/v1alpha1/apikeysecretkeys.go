@@ -5,7 +5,7 @@ package v1alpha1
 // APIKeySecretKeysApplyConfiguration represents a declarative configuration of the APIKeySecretKeys type for use
 // with apply.
 //
-// APIKeySecretKeys are the keys of the data in the Secret of an APIKey.
+// APIKeySecretKeys names the keys of the Secret's data that hold the API key, the project's id and the API's address.
 type APIKeySecretKeysApplyConfiguration struct {
 	// apiKey is the key of the API key.
 	APIKey *string `json:"apiKey,omitempty"`

@@ -10,7 +10,8 @@ import (
 // APIKeySpecApplyConfiguration represents a declarative configuration of the APIKeySpec type for use
 // with apply.
 //
-// APIKeySpec is the desired state of an API key.
+// APIKeySpec is the desired state of an API key: its project and permissions, when it ends, and the Secret that
+// receives it.
 type APIKeySpecApplyConfiguration struct {
 	// projectId is the id of the key's project. It is immutable.
 	ProjectID *string `json:"projectId,omitempty"`

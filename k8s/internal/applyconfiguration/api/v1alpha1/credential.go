@@ -16,7 +16,7 @@ import (
 // with apply.
 //
 // Credential is a value that the credential proxy inserts into requests to third parties, and the requests that may use
-// it. A Secret holds the value.
+// the value. A Secret holds the value.
 type CredentialApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.

@@ -9,12 +9,13 @@ import (
 // CredentialStatusApplyConfiguration represents a declarative configuration of the CredentialStatus type for use
 // with apply.
 //
-// CredentialStatus is the observed state of a credential. It never contains the value.
+// CredentialStatus is the observed state of a credential. The status never contains the credential's value.
 type CredentialStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, SecretNotFound, SecretKeyNotFound,
-	// SecretValueInvalid, Conflict, NotDeclared or NotGranted.
+	// SecretValueInvalid, SecretNotOwned, SecretRefused, Fetching, FetchFailing, FetchDisabled, Conflict, NotDeclared or
+	// NotGranted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -15,8 +15,8 @@ import (
 // ProjectApplyConfiguration represents a declarative configuration of the Project type for use
 // with apply.
 //
-// Project is a project whose data is read through the API: its id, title and region. The operator sends them to the
-// region service.
+// Project is a project whose data is read through the API: its id, title and region. The operator sends the id, the
+// title and the region to the region service.
 type ProjectApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.

@@ -9,7 +9,7 @@ import (
 // ProjectStatusApplyConfiguration represents a declarative configuration of the ProjectStatus type for use
 // with apply.
 //
-// ProjectStatus is the observed state of a project.
+// ProjectStatus is the observed state of a project: its zone and offset in the region service, and its conditions.
 type ProjectStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -20,8 +20,8 @@ type ProjectStatusApplyConfiguration struct {
 	OffsetInMinutes *int32 `json:"offsetInMinutes,omitempty"`
 	// utcOffset is offsetInMinutes in the form "-08:00".
 	UTCOffset *string `json:"utcOffset,omitempty"`
-	// conditions are the object's conditions. Ready has a reason of Synced, RegionUnavailable, RegionRefused, Conflict or
-	// Deleting. Accepted reports whether this object declares the project, with a reason of Declared or Conflict.
+	// conditions are the object's conditions. Ready has a reason of Synced, Declared, RegionUnavailable, RegionRefused
+	// or Conflict. Accepted reports whether this object declares the project, with a reason of Declared or Conflict.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // ProxyEndpointStatusApplyConfiguration represents a declarative configuration of the ProxyEndpointStatus type for use
 // with apply.
 //
-// ProxyEndpointStatus is the observed state of an endpoint.
+// ProxyEndpointStatus is the observed state of an endpoint: whether the current version of the object is in force.
 type ProxyEndpointStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`

@@ -1,6 +1,7 @@
-// Package dial makes the connections to targets, and decides which addresses are allowed. It checks the resolved
-// address directly before the connection. No further lookup follows, so no DNS answer can bypass the check.
-package dial
+// Package egress decides which addresses connections to third parties may reach. A tenant chooses the third party, so
+// the address may be one of the cluster's own. The guard checks the resolved address directly before the connection. No
+// further lookup follows, so no DNS answer can bypass the check.
+package egress
 
 import (
 	"context"
@@ -13,27 +14,30 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrForbidden is wrapped by the error of a connection to a forbidden address.
+// ErrForbidden is the error of a connection to an address that a Guard forbids. [Guard.Check] and [Guard.Control] wrap
+// ErrForbidden.
 var ErrForbidden = errors.New("the address is not a public one")
 
-// Guard decides which addresses the proxy may connect to: public addresses, and ranges that the operator allows.
-// Private, loopback, link-local, multicast, documentation and metadata addresses are not public. Neither are IPv6
-// addresses that embed one: IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo, ISATAP. Denied ranges are always
-// forbidden.
+// Guard decides which addresses a process may connect to: public addresses, and ranges that the operator allows.
+// Private, loopback, link-local, multicast, documentation and metadata addresses are not public. A Guard also forbids
+// an IPv6 address that embeds a forbidden IPv4 address: IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo or ISATAP.
+// Ranges that the operator denies are always forbidden.
 type Guard struct {
 	public          *ssrf.Guardian
 	allowed, denied []netip.Prefix
 	nat64           []netip.Prefix // the network's own
 }
 
-// ValidNAT64 reports whether a prefix can be one of NAT64 (RFC 6052, section 2.2).
+// ValidNAT64 reports whether p can be a prefix for NAT64 (RFC 6052, section 2.2). Such a prefix is a masked IPv6 prefix
+// of 32, 40, 48, 56, 64 or 96 bits.
 func ValidNAT64(p netip.Prefix) bool {
 	return p.Addr().Is6() && !p.Addr().Is4In6() && p == p.Masked() && slices.Contains([]int{32, 40, 48, 56, 64, 96}, p.Bits())
 }
 
-// NewGuard returns a Guard. Denied ranges override allowed ones. nat64 are the prefixes of the network's own NAT64, which
-// [ValidNAT64] accepts: an address in them leads to the IPv4 address that it embeds. An IPv4 range also covers the IPv4-mapped and the NAT64
-// (64:ff9b::/96) form of its addresses. In other embeddings, the IPv6 address itself must be public or allowed too.
+// NewGuard returns a Guard. Denied ranges override allowed ranges. nat64 are the NAT64 prefixes of the operator's own
+// network, which [ValidNAT64] must accept. A packet to an address in such a prefix arrives at the IPv4 address that the
+// address embeds. An allowed or denied IPv4 range also covers the IPv4-mapped and the NAT64 (64:ff9b::/96) form of its
+// addresses. In other embeddings, the IPv6 address itself must be public or allowed too.
 func NewGuard(allowed, denied, nat64 []netip.Prefix) *Guard {
 	return &Guard{
 		public: ssrf.New(
@@ -46,7 +50,8 @@ func NewGuard(allowed, denied, nat64 []netip.Prefix) *Guard {
 	}
 }
 
-// normal returns the prefixes masked, with IPv4-mapped ones as IPv4.
+// normal returns prefixes without the bits after their length. IPv4-mapped IPv6 prefixes of at least 96 bits become
+// IPv4 prefixes.
 func normal(prefixes []netip.Prefix) []netip.Prefix {
 	var to []netip.Prefix
 	for _, p := range prefixes {
@@ -58,7 +63,8 @@ func normal(prefixes []netip.Prefix) []netip.Prefix {
 	return to
 }
 
-// Control checks an address for a net.Dialer, as its ControlContext.
+// Control checks the address that a net.Dialer is about to connect to, and refuses every network except TCP. The Dialer
+// calls Control as its ControlContext, and an error prevents the connection.
 func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s", ErrForbidden, network)
@@ -109,7 +115,7 @@ var (
 	compatible = netip.MustParsePrefix("::/96")          // RFC 4291, deprecated
 )
 
-// embedded returns the IPv4 addresses that an IPv6 address may lead to.
+// embedded returns the IPv4 addresses at which packets to an IPv6 address may arrive, nil for none.
 func (g *Guard) embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
 		return nil

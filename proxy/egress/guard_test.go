@@ -1,4 +1,4 @@
-package dial_test
+package egress_test
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/egress"
 )
 
 func TestGuardRefuses(t *testing.T) {
-	g := dial.NewGuard(nil, nil, nil)
+	g := egress.NewGuard(nil, nil, nil)
 	for _, address := range []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "169.254.170.2",
 		"172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1",
@@ -22,7 +22,7 @@ func TestGuardRefuses(t *testing.T) {
 		"2a00:1450::5efe:7f00:1", "2a00:1450::200:5efe:a00:1",
 		"fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "ff0e::1", "2001:db8::1", "3fff::1", "100::1", "5f00::1", "fe80::1%eth0",
 	} {
-		if err := g.Check(netip.MustParseAddr(address)); !errors.Is(err, dial.ErrForbidden) {
+		if err := g.Check(netip.MustParseAddr(address)); !errors.Is(err, egress.ErrForbidden) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestGuardByName(t *testing.T) {
 		{"denied within the allowed", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", false},
 		{"allowed beside the denied", "10.0.0.0/8", "10.1.0.0/16", "10.2.0.1", true},
 	} {
-		if err := dial.NewGuard(prefixes(tt.allowed), prefixes(tt.denied), nil).Check(netip.MustParseAddr(tt.in)); (err == nil) != tt.want {
+		if err := egress.NewGuard(prefixes(tt.allowed), prefixes(tt.denied), nil).Check(netip.MustParseAddr(tt.in)); (err == nil) != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -88,16 +88,16 @@ func TestGuardByName(t *testing.T) {
 func TestGuardOfOwnNAT64(t *testing.T) {
 	own := prefixes("2a00:1450:64::/96,2a00:32::/32,2a00:40:100::/40,2a00:48:1::/48,2a00:56:1:100::/56,2a00:64:1:1::/64")
 	for _, p := range own {
-		if !dial.ValidNAT64(p) {
+		if !egress.ValidNAT64(p) {
 			t.Errorf("%s is not valid", p)
 		}
 	}
 	for _, p := range prefixes("10.0.0.0/8,2a00:1450:64::/95,2a00:1450:64::1/96,::ffff:10.0.0.0/104") {
-		if dial.ValidNAT64(p) {
+		if egress.ValidNAT64(p) {
 			t.Errorf("%s is valid", p)
 		}
 	}
-	g := dial.NewGuard(nil, nil, own)
+	g := egress.NewGuard(nil, nil, own)
 	for address, want := range map[string]bool{
 		"2a00:1450:64::a9fe:a9fe": false, "2a00:1450:64::808:808": true, "2a00:1450:65::a9fe:a9fe": true,
 		"2a00:32:a9fe:a9fe::": false, "2a00:32:808:808::": true, "2a00:40:1a9:fea9:fe::": false, "2a00:48:1:a9fe:a9:fe00::": false,
@@ -119,9 +119,9 @@ func prefixes(list string) (of []netip.Prefix) {
 }
 
 func TestControlRefusesOtherNetworks(t *testing.T) {
-	g := dial.NewGuard(nil, nil, nil)
+	g := egress.NewGuard(nil, nil, nil)
 	for _, tt := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/x.sock"}, {"tcp4", "nonsense"}} {
-		if err := g.Control(context.Background(), tt[0], tt[1], nil); !errors.Is(err, dial.ErrForbidden) {
+		if err := g.Control(context.Background(), tt[0], tt[1], nil); !errors.Is(err, egress.ErrForbidden) {
 			t.Errorf("%v: %v", tt, err)
 		}
 	}

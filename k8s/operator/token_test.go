@@ -1,0 +1,378 @@
+package operator
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// endpoint is a token endpoint. Each refresh token is valid once. The first one is "first", and the client's secret is
+// the canary.
+type endpoint struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	answer   func(w http.ResponseWriter) bool // answers in place of the endpoint if it returns true; nil: never
+	life     int                              // seconds
+	refresh  string                           // the valid refresh token
+	forms    []map[string][]string
+	inFlight int
+	most     int // requests at a time
+}
+
+func newTokenEndpoint(t *testing.T) *endpoint {
+	e := &endpoint{life: 3600, refresh: "first"}
+	e.Server = httptest.NewTLSServer(e)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// ServeHTTP gives the tokens token-1, token-2 and so on.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.inFlight++
+	defer func() { e.inFlight-- }()
+	e.most = max(e.most, e.inFlight)
+	w.Header().Set("Content-Type", "application/json")
+	if e.answer != nil && e.answer(w) {
+		return
+	}
+	if id, secret, _ := r.BasicAuth(); r.ParseForm() != nil || id != "client" || secret != canary {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q}`, secret)
+		return
+	}
+	answer := map[string]any{"access_token": fmt.Sprintf("token-%d", len(e.forms)+1), "token_type": "Bearer", "expires_in": e.life}
+	if r.Form.Get("grant_type") == "refresh_token" {
+		if r.Form.Get("refresh_token") != e.refresh {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
+			return
+		}
+		e.refresh = fmt.Sprintf("refresh-%d", len(e.forms)+1)
+		answer["refresh_token"] = e.refresh
+	}
+	e.forms = append(e.forms, r.Form)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// set changes the endpoint.
+func (e *endpoint) set(change func(e *endpoint)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(e)
+}
+
+// environ lets an operator fetch tokens on this machine.
+func (e *endpoint) environ() map[string]string {
+	return map[string]string{"FETCH_CREDENTIALS": "true", "PROXY_ALLOWED_RANGES": "127.0.0.0/8"}
+}
+
+// credential returns a Credential whose token comes from the endpoint. The Secret "client" has its secrets.
+func (e *endpoint) credential(name string, grant resource.OAuth2Grant) *v1alpha1.Credential {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw})
+	from := &resource.OAuth2{
+		TokenURL: e.URL + "/token", Grant: grant, ClientID: "client", CABundle: string(ca),
+		ClientSecretRef: &resource.SecretKeyRef{Name: "client", Key: "secret"},
+	}
+	if grant == resource.RefreshToken {
+		from.RefreshTokenRef = &resource.SecretKeyRef{Name: "client", Key: "refresh"}
+	}
+	return &v1alpha1.Credential{ObjectMeta: named(name), Spec: resource.CredentialSpec{
+		ProjectID: "pr_1", Environment: "prod", ID: "cred_" + name, ValueFrom: resource.ValueSource{OAuth2: from},
+	}}
+}
+
+// clientSecret returns the Secret that the endpoint's Credentials name.
+func clientSecret() *corev1.Secret {
+	return newSecret(named("client"), map[string]string{"secret": canary + "\n", "refresh": "first"})
+}
+
+// awaitToken waits until the proxy has a token.
+func awaitToken(t *testing.T, c *kubetest.Cluster, cred *v1alpha1.Credential, want string) {
+	t.Helper()
+	key := string(cred.UID) + "_" + cred.Name + "-oauth2_access-token"
+	eventually.Succeeds(t, "the proxy has the token "+want, func() error {
+		var s corev1.Secret
+		if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-proxy-values"}, &s); err != nil {
+			return err
+		}
+		if got := string(s.Data[key]); got != want {
+			return fmt.Errorf("the proxy has %q", got)
+		}
+		return nil
+	})
+}
+
+// The operator fetches a token, replaces it before it expires, and after a change of the request. A token stays while the
+// endpoint fails, and goes when it expires.
+func TestFetchedCredential(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	e := newTokenEndpoint(t)
+	o := start(t, c, e.environ(), nil)
+	cred := e.credential("a", resource.ClientCredentials)
+	cred.Spec.ValueFrom.OAuth2.Scopes, cred.Spec.ValueFrom.OAuth2.Audience = []string{"read", "write"}, "https://api.example.com"
+	c.Create(t, cred)
+	if says := c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound).Message; says != `spec.valueFrom.oauth2.clientSecretRef: there is no Secret "client"` {
+		t.Errorf("says %s", says)
+	}
+	secret := clientSecret()
+	c.Create(t, secret)
+	if says := c.AwaitReady(t, cred, v1alpha1.ReasonValid).Message; !strings.HasPrefix(says, "The operator fetched a token that expires at ") {
+		t.Errorf("says %s", says)
+	}
+	awaitToken(t, c, cred, "token-1")
+	e.set(func(e *endpoint) {
+		if got := fmt.Sprint(e.forms); got != "[map[audience:[https://api.example.com] grant_type:[client_credentials] scope:[read write]]]" {
+			t.Errorf("was asked %s", got)
+		}
+		e.answer = func(w http.ResponseWriter) bool {
+			http.Error(w, canary, http.StatusServiceUnavailable)
+			return true
+		}
+	})
+	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Spec.ValueFrom.OAuth2.Scopes = nil })
+	said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing)
+	if said.Status != metav1.ConditionTrue || !strings.HasSuffix(said.Message, "and retries: the token endpoint answered with status 503.") {
+		t.Errorf("says %+v", said)
+	}
+	awaitToken(t, c, cred, "token-1")
+	e.set(func(e *endpoint) { e.answer, e.life = nil, 12 })
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	awaitToken(t, c, cred, "token-3") // after two thirds of the life of token-2
+	e.set(func(e *endpoint) {
+		e.answer = func(w http.ResponseWriter) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+	})
+	awaitToken(t, c, cred, "")
+	if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing); said.Status != metav1.ConditionFalse {
+		t.Errorf("says %+v", said)
+	}
+	e.set(func(e *endpoint) { e.answer, e.life = nil, 3600 })
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	for _, text := range append(c.Events(t, cred), o.log.String()) {
+		if strings.Contains(text, canary) || strings.Contains(text, "token-1") {
+			t.Errorf("shows a secret: %s", text)
+		}
+	}
+}
+
+// An operator that takes over in the middle of a request sends no second one, and uses the refresh token of its answer.
+func TestRefreshTokenIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	e := newTokenEndpoint(t)
+	first := start(t, c, e.environ(), nil)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	e.set(func(e *endpoint) {
+		e.life = 12
+		e.answer = func(http.ResponseWriter) bool {
+			if e.answer != nil {
+				e.answer = nil
+				close(begun)
+				e.mu.Unlock() // for other requests
+				<-goOn
+				e.mu.Lock()
+			}
+			return false
+		}
+	})
+	cred := e.credential("a", resource.RefreshToken)
+	secret := clientSecret()
+	c.Create(t, secret, cred)
+	<-begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- first.Stop() }()
+	start(t, c, e.environ(), nil)
+	close(goOn)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	awaitToken(t, c, cred, "token-3")
+	e.set(func(e *endpoint) {
+		if e.most != 1 {
+			t.Errorf("%d requests at a time", e.most)
+		}
+		e.refresh = "lost" // as after an answer that no operator could write
+	})
+	said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Message
+	if !strings.HasSuffix(said, `the token endpoint answered with status 400 and the error invalid_grant: the refresh token is used up or revoked; put another into the key "refresh" of the Secret "client".`) {
+		t.Errorf("says %s", said)
+	}
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["refresh"] = []byte("lost") })
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+}
+
+// Two operators that both act, as for a moment after a lost Lease, send one request at a time. If both are killed after the
+// endpoint has replaced the refresh token, the next operator says what to do.
+func TestLongTokenOfKilledOperators(t *testing.T) {
+	needs.Long(t)
+	c := kubetest.Start(t)
+	declare(t, c)
+	e := newTokenEndpoint(t)
+	environ := e.environ()
+	valuesFor(t, c, environ)
+	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
+	e.set(func(e *endpoint) { e.life = 12 })
+	cred, secret := e.credential("a", resource.RefreshToken), clientSecret()
+	c.Create(t, secret, cred)
+	first, second := launch(t, binary, file, c, environ), launch(t, binary, file, c, environ)
+	awaitToken(t, c, cred, "token-4")
+	begun := make(chan struct{})
+	e.set(func(e *endpoint) {
+		if e.most != 1 {
+			t.Errorf("%d requests at a time", e.most)
+		}
+		e.answer = func(http.ResponseWriter) bool {
+			e.answer, e.refresh = nil, "lost"
+			close(begun)
+			e.mu.Unlock()
+			<-second.dead
+			e.mu.Lock()
+			return true
+		}
+	})
+	<-begun
+	first.kill()
+	second.kill()
+	launch(t, binary, file, c, environ)
+	if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Message; !strings.Contains(said, `invalid_grant: the refresh token is used up or revoked; put another into the key "refresh" of the Secret "client"`) {
+		t.Errorf("says %s", said)
+	}
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["refresh"] = []byte("lost") })
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+}
+
+// A token endpoint that misbehaves, and a spec that is not allowed, give a sentence that says so, and no token.
+func TestTokenEndpointRefused(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	e := newTokenEndpoint(t)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	environ := e.environ()
+	environ["PROXY_ALLOWED_RANGES"] = "127.0.0.1/32"
+	start(t, c, environ, nil)
+	c.Create(t, clientSecret())
+	answers := func(write func(w http.ResponseWriter)) func(http.ResponseWriter) bool {
+		return func(w http.ResponseWriter) bool {
+			write(w)
+			return true
+		}
+	}
+	for i, tt := range []struct {
+		name   string
+		answer func(w http.ResponseWriter) bool
+		change func(from *resource.OAuth2)
+		want   string
+	}{
+		{"a redirect", answers(func(w http.ResponseWriter) { w.Header().Set("Location", e.URL); w.WriteHeader(http.StatusFound) }), nil,
+			"the token endpoint answered with status 302, a redirect, which the operator does not follow"},
+		{"no JSON", answers(func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>" + canary)) }), nil, "the answer of the token endpoint cannot be read"},
+		{"too long", answers(func(w http.ResponseWriter) {
+			_, _ = fmt.Fprintf(w, `{"filler":%q,"access_token":"x"}`, strings.Repeat("x", 64<<10))
+		}), nil, "the answer of the token endpoint cannot be read"},
+		{"a long token", answers(func(w http.ResponseWriter) {
+			_, _ = fmt.Fprintf(w, `{"access_token":%q}`, strings.Repeat("x", 20<<10))
+		}), nil, "a token of 20480 bytes; allowed: up to 16384"},
+		{"another client", nil, func(from *resource.OAuth2) { from.ClientID = "stranger" }, "status 401 and the error invalid_client"},
+		{"a private address", nil, func(from *resource.OAuth2) { from.TokenURL = "https://127.0.0.2/token" }, "the host of tokenURL has an address that is not a public one"},
+		{"a private name", nil, func(from *resource.OAuth2) { from.TokenURL = "https://[::ffff:10.0.0.1]/token" }, "not a public one"},
+		{"no certificate", nil, func(from *resource.OAuth2) { from.CABundle = "" }, "the certificate of the token endpoint is not trusted"},
+		{"no https", nil, func(from *resource.OAuth2) { from.TokenURL = strings.Replace(plain.URL, "http:", "https:", 1) }, "the request to the token endpoint failed"},
+		{"nobody", nil, func(from *resource.OAuth2) { from.TokenURL = "https://127.0.0.1:1/token" }, "the token endpoint cannot be reached"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e.set(func(e *endpoint) { e.answer = tt.answer })
+			cred := e.credential(fmt.Sprintf("r%d", i), resource.ClientCredentials)
+			if tt.change != nil {
+				tt.change(cred.Spec.ValueFrom.OAuth2)
+			}
+			c.Create(t, cred)
+			if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing); said.Status != metav1.ConditionFalse || !strings.Contains(said.Message, tt.want) || strings.Contains(said.Message, canary) {
+				t.Errorf("says %+v", said)
+			}
+			c.Delete(t, cred)
+		})
+	}
+	for name, tt := range map[string]struct {
+		change func(from *resource.ValueSource)
+		want   string
+	}{
+		"http":             {func(from *resource.ValueSource) { from.OAuth2.TokenURL = "http://example.com/" }, "tokenURL is http://example.com/; allowed: an https URL"},
+		"user":             {func(from *resource.ValueSource) { from.OAuth2.TokenURL = "https://a:b@example.com/" }, "allowed: an https URL without user"},
+		"both":             {func(from *resource.ValueSource) { from.SecretKeyRef = resource.SecretKeyRef{Name: "a", Key: "b"} }, "exactly one of secretKeyRef and oauth2"},
+		"neither":          {func(from *resource.ValueSource) { from.OAuth2 = nil }, "exactly one of secretKeyRef and oauth2"},
+		"no refresh token": {func(from *resource.ValueSource) { from.OAuth2.Grant = resource.RefreshToken }, "refreshTokenRef is required"},
+		"no secret":        {func(from *resource.ValueSource) { from.OAuth2.ClientSecretRef = nil }, "clientSecretRef is required"},
+		"a scope in two":   {func(from *resource.ValueSource) { from.OAuth2.Scopes = []string{"a b"} }, "scopes[0]"},
+	} {
+		cred := e.credential("spec", resource.ClientCredentials)
+		cred.Namespace = c.Namespace
+		tt.change(&cred.Spec.ValueFrom)
+		if err := c.Client.Create(t.Context(), cred); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sly := e.credential("sly", resource.ClientCredentials)
+	sly.Spec.ValueFrom.OAuth2.ClientSecretRef.Name = "lectern-proxy-values"
+	c.Create(t, sly)
+	c.AwaitReady(t, sly, v1alpha1.ReasonInvalid)
+	taken := e.credential("taken", resource.ClientCredentials)
+	e.set(func(e *endpoint) { e.answer = nil })
+	c.Create(t, newSecret(named("taken-oauth2"), map[string]string{"mine": "x"}), taken)
+	c.AwaitReady(t, taken, v1alpha1.ReasonSecretNotOwned)
+}
+
+// Slow token endpoints delay neither each other nor Credentials that name their value.
+func TestManySlowTokenEndpoints(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	e := newTokenEndpoint(t)
+	start(t, c, e.environ(), nil)
+	goOn := make(chan struct{})
+	slow := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-goOn:
+		case <-r.Context().Done():
+		}
+		e.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	c.Create(t, clientSecret())
+	var all []*v1alpha1.Credential
+	for i := range 20 { // more than are fetched at a time
+		cred := e.credential(fmt.Sprintf("s%d", i), resource.ClientCredentials)
+		cred.Spec.ValueFrom.OAuth2.TokenURL = slow.URL
+		all = append(all, cred)
+		c.Create(t, cred)
+	}
+	ordinary := newCredential(named("ordinary"), "pr_1", "cred_ordinary", "client")
+	ordinary.Spec.ValueFrom.SecretKeyRef.Key = "secret"
+	c.Create(t, ordinary)
+	c.AwaitReady(t, ordinary, v1alpha1.ReasonValid)
+	close(goOn)
+	for _, cred := range all {
+		c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	}
+}
