@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// WithAPIKey sends key as X-Api-Key.
+// WithAPIKey sends key with each request, in the header X-Api-Key. Without an option for the key, the client sends no
+// key.
 func WithAPIKey(key string) Option {
 	return WithAPIKeyFunc(func(context.Context) (string, error) { return key, nil })
 }
 
-// WithAPIKeyFunc sends the key that f returns. The client calls f before each request, and again after a 401: if the key
-// has changed, it repeats the request once. An error of f is retried like a connection that breaks. f must be safe for
-// concurrent use.
+// WithAPIKeyFunc sends the key that f returns, in the header X-Api-Key. The client calls f before each request, and
+// again after a 401: if the key has changed, the client repeats the request once. The client retries an error of f
+// like a broken connection. f must be safe for concurrent use.
 func WithAPIKeyFunc(f func(context.Context) (string, error)) Option {
 	return func(t *transport) { t.apiKey = f }
 }
 
-// WithAPIKeyFile sends the content of the file at path, without surrounding white space. The client reads the file before
-// each request, so that a key may be rotated. See [WithAPIKeyFunc].
+// WithAPIKeyFile sends the content of the file at path as the API key, without surrounding white space. The client
+// reads the file before each request, so the key in the file may change at any time. See [WithAPIKeyFunc].
 func WithAPIKeyFile(path string) Option {
 	return WithAPIKeyFunc(func(context.Context) (string, error) { return readValue(path) })
 }
 
-// FromSecret returns a client, and the id of the project that its key reads. dir is the folder at which a pod mounts the
-// Secret of an APIKey object: its files url, project-id and api-key have these values. The client follows rotations of the
-// key.
+// FromSecret returns a client, and the id of the project that its API key belongs to. dir is the folder at which a pod
+// mounts the Secret of an APIKey object, with the files url, project-id and api-key. The client reads api-key before
+// each request, so the client uses a rotated key. A missing or empty file is an error.
 func FromSecret(dir string, options ...Option) (c *Client, projectID string, err error) {
 	base, err := readValue(filepath.Join(dir, "url"))
 	if err != nil {
@@ -46,7 +47,7 @@ func FromSecret(dir string, options ...Option) (c *Client, projectID string, err
 	return c, projectID, err
 }
 
-// readValue returns the content of a file without surrounding white space.
+// readValue returns the content of the file at path without surrounding white space. An empty file is an error.
 func readValue(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -59,13 +60,14 @@ func readValue(path string) (string, error) {
 	return value, nil
 }
 
-// keyError marks an error of the function that returns the key.
+// keyError wraps an error of the function that returns the API key. The client retries a keyError.
 type keyError struct{ cause error }
 
 func (e *keyError) Error() string { return "API key: " + e.cause.Error() }
 func (e *keyError) Unwrap() error { return e.cause }
 
-// key returns the key of the next request, or "" for none.
+// key returns the API key for the next request, or "" if the client has no option for the key. A key with other
+// characters than printable ASCII is an error.
 func (t *transport) key(ctx context.Context) (string, error) {
 	if t.apiKey == nil {
 		return "", nil
@@ -75,7 +77,7 @@ func (t *transport) key(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", &keyError{err}
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		// net/http's error would quote the key.
+		// The message must not quote the key, as an error of net/http would.
 		return "", errors.New("API key: want printable ASCII without spaces")
 	}
 	return key, nil

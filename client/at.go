@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ListAt returns the list at a path of the API with its query, such as "/projects/pr_1/entries?limit=2". It is for
-// operations that have no method here; [Client.JSON] also reads the one record at such a path. A path that names a host is
-// an error, because the key would go there.
+// ListAt returns the list at a path of the API with its query, such as "/projects/pr_1/entries?limit=2". ListAt is for
+// operations that the client has no method for. [Client.JSON] also reads a single record at such a path. A path that
+// names a host or has a fragment is an error.
 func ListAt(path string) (List, error) {
 	u, err := url.Parse(path)
 	if err != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || u.Fragment != "" {

@@ -1,6 +1,7 @@
-// Package client is the Go client of the public API. It reads a project's entries, their events and page views, its
-// embeddables and their versions, and its experiments. It returns typed records, iterators that follow cursors, or the
-// bytes of the answer. [Client.Changes] and [Client.Follow] read everything that is stored or removed.
+// Package client is the Go client of the public API. The client reads a project's entries, their events and page views,
+// its embeddables and their versions, and its experiments. The methods return typed records, iterators that follow
+// cursors, or the bytes of the answer. [Client.Changes] and [Client.Follow] read the changes and removals of entries
+// and events. An [Ingester] sends records, and an [Administrator] manages keys and removes data.
 //
 //	c, err := client.New("https://api.example.com", client.WithAPIKey(os.Getenv("LECTERN_API_KEY")))
 //	if err != nil {
@@ -13,10 +14,10 @@
 //		fmt.Println(entry.EntryID, entry.Data)
 //	}
 //
-// The client retries a request if the server asks for that (429, 503) or a gateway fails (502, 504). It also retries if
-// the connection breaks or falls silent ([Timeouts]). [Retry] bounds the attempts. A refusal by the server is an [*Error]
-// with its code, such as [CodeEntryNotFound]. The client does not follow redirects, because they would send the key to
-// another host.
+// The client retries a request if the server asks for a retry (429, 503) or a gateway fails (502, 504). The client also
+// retries if the connection breaks, or is silent for too long ([Timeouts]). [Retry] bounds the attempts. If the server
+// refuses a request, the error has an [*Error] in its chain, with a code such as [CodeEntryNotFound]. By default, the
+// client does not follow redirects, because another host could get the key.
 //
 // The package only depends on the standard library.
 package client
@@ -30,34 +31,37 @@ import (
 	"time"
 )
 
-// Client reads one deployment of the API. It is safe for concurrent use.
+// Client reads one deployment of the API. A Client is safe for concurrent use.
 type Client struct {
 	transport
 }
 
-// Option sets one property of a [Client] or an [Ingester].
+// Option sets one property of a [Client], an [Ingester] or an [Administrator], such as the API key.
 type Option func(*transport)
 
-// WithHTTPClient sends requests with h, whose own time-outs for connecting and answers then apply. If h has no redirect
+// WithHTTPClient sends requests with h, so the time-outs of h apply to connecting and to answers. If h has no redirect
 // policy, the client uses a copy of h that does not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(t *transport) { t.http = h } }
 
-// WithTransport sends requests with the transport that wrap makes of the default one. It has no effect with
-// [WithHTTPClient].
+// WithTransport sends requests with the http.RoundTripper that wrap makes of the client's default transport, for
+// example to trace requests. WithTransport has no effect with [WithHTTPClient].
 func WithTransport(wrap func(http.RoundTripper) http.RoundTripper) Option {
 	return func(t *transport) { t.wrap = wrap }
 }
 
-// WithUserAgent sends agent as User-Agent. Default: lectern-go.
+// WithUserAgent sends agent as the header User-Agent. The default is lectern-go.
 func WithUserAgent(agent string) Option { return func(t *transport) { t.userAgent = agent } }
 
-// WithRetry sets the bounds of retries.
+// WithRetry sets how often the client attempts a request, and how long it waits in between. Zero fields of r keep the
+// default.
 func WithRetry(r Retry) Option { return func(t *transport) { t.retry = r } }
 
-// WithTimeouts sets the time-outs.
+// WithTimeouts sets how long the client waits for a connection, for an answer and for more of a body. With
+// [WithHTTPClient], only Silence has an effect. Zero fields of o keep the default.
 func WithTimeouts(o Timeouts) Option { return func(t *transport) { t.timeouts = o } }
 
-// New returns a client of the API at baseURL, an absolute http or https URL that may have a path.
+// New returns a client of the API at baseURL, an absolute http or https URL that may have a path. A URL with a user,
+// query or fragment is an error. New sends no request.
 func New(baseURL string, options ...Option) (*Client, error) {
 	t, err := newTransport(baseURL, 2*time.Minute, options)
 	if err != nil {
@@ -66,7 +70,8 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	return &Client{transport: t}, nil
 }
 
-// newTransport returns a transport that waits for the headers of an answer as long as answer by default.
+// newTransport returns the transport of a [Client], an [Ingester] or an [Administrator]. answer is the default of
+// [Timeouts].Answer.
 func newTransport(baseURL string, answer time.Duration, options []Option) (transport, error) {
 	base, err := url.Parse(baseURL)
 	switch {
@@ -102,7 +107,7 @@ func newTransport(baseURL string, answer time.Duration, options []Option) (trans
 	return t, nil
 }
 
-// path joins escaped segments, so that an identifier may contain slashes.
+// path returns the URL path of the segments. Each segment is escaped, so that an identifier may contain slashes.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

@@ -1,6 +1,7 @@
 package client
 
-// The codes of errors, for [Error.Code] and [Code]. The set is closed.
+// The error codes of the API, as in [Error.Code]. The list has the codes of all answers with an error. The codes of
+// rejected lines, as in [Reject], are others.
 const (
 	CodeInvalidParameter              = "invalid_parameter"
 	CodeInvalidBody                   = "invalid_body"
@@ -21,7 +22,7 @@ const (
 	CodeInternal                      = "internal"
 	CodeUnavailable                   = "unavailable"
 
-	// The credential proxy answers these.
+	// The credential proxy sends the following codes.
 	CodeInvalidTarget         = "invalid_target"
 	CodeOriginNotAllowed      = "origin_not_allowed"
 	CodeDestinationNotAllowed = "destination_not_allowed"

@@ -87,6 +87,10 @@ func TestRecordsEqualTheDescription(t *testing.T) {
 		"Project":                         Project{},
 		"Region":                          Region{},
 		"EntryCount":                      EntryCount{},
+		"EntriesOverview":                 EntriesOverview{},
+		"PreviousEntries":                 PreviousEntries{},
+		"EmbeddableOverview":              EmbeddableOverview{},
+		"LargestDrop":                     LargestDrop{},
 		"Funnel":                          Funnel{},
 		"FunnelPage":                      FunnelPage{},
 		"Answers":                         Answers{},
@@ -179,6 +183,7 @@ func TestQueriesEqualTheDescription(t *testing.T) {
 		"/projects/{projectId}/embeddables":        filled[EmbeddableQuery](),
 		"/projects/{projectId}/experiments":        filled[ExperimentQuery](),
 		"/projects/{projectId}/entries-counts":     filled[CountQuery](),
+		"/projects/{projectId}/entries-overview":   filled[OverviewQuery](),
 		"/projects/{projectId}/entries-funnel":     filled[FunnelQuery](),
 		"/projects/{projectId}/entries-answers":    filled[AnswerQuery](),
 	} {
@@ -221,6 +226,8 @@ func fill(query reflect.Value) {
 			value.SetString("x")
 		case value.Kind() == reflect.Bool:
 			value.SetBool(true)
+		case value.CanInt():
+			value.SetInt(1)
 		}
 	}
 }

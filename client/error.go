@@ -11,24 +11,27 @@ import (
 	"time"
 )
 
-// Error is the server's refusal of a request.
+// Error is an answer of the server, or of a gateway in front of the server, with a status other than success. The
+// methods of [Client], [Ingester] and [Administrator] return an Error as *Error in the chain of their error.
 type Error struct {
-	// Status is the HTTP status.
+	// Status is the HTTP status of the answer, such as 404.
 	Status int
-	// Code is the error code, such as [CodeEntryNotFound]. It is empty if the body is not from the API but from a gateway,
-	// for example.
+	// Code is the error code, such as [CodeEntryNotFound]. Code is empty if the body has none, as in an answer of a
+	// gateway.
 	Code string
-	// Message describes the error.
+	// Message is a sentence about the error for people. Programs should use Code.
 	Message string
-	// RequestID is the answer's X-Request-Id. The operator finds the request by it.
+	// RequestID is the answer's header X-Request-Id, by which the operator finds the request in the logs.
 	RequestID string
-	// RetryAfter is how long the server asked to wait; 0 if it did not.
+	// RetryAfter is how long the server asks the client to wait before a retry; 0 if the server does not ask.
 	RetryAfter time.Duration
-	// Context holds the body's other fields (projectId, entryId, parameter).
+	// Context holds the other fields of the body, such as projectId, entryId and parameter. Context is nil if the body
+	// is not from the API.
 	Context map[string]any
 }
 
-// Error returns message, code, status and request id on one line.
+// Error returns the message, the code, the status and the request id as text, as in "no such entry (entry_not_found,
+// HTTP 404, request 1)".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -46,7 +49,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Code returns the code of the [*Error] in err's chain, or "".
+// Code returns the error code of the [*Error] in err's chain, or "" if the chain has none.
 func Code(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -54,13 +57,14 @@ func Code(err error) string {
 	return ""
 }
 
-// ErrIncomplete is in the chain of an error that reports a truncated answer. The caller must discard the part that it
-// received, or treat it as incomplete.
+// ErrIncomplete is in the chain of an error that reports a truncated answer. The caller must discard the received part
+// of the answer, or treat it as incomplete.
 var ErrIncomplete = errors.New("the answer was cut off")
 
 const longestErrorBody = 64 << 10
 
-// readError returns the error of an unsuccessful response. It reads and closes the body.
+// readError makes an [*Error] of an unsuccessful response. readError reads and closes the body. now is the current
+// time, for RetryAfter.
 func readError(r *http.Response, now time.Time) *Error {
 	defer r.Body.Close()
 	e := &Error{
@@ -87,19 +91,19 @@ func readError(r *http.Response, now time.Time) *Error {
 	return e
 }
 
-// RetryAfter returns how long Retry-After (RFC 9110, section 10.2.3) asks to wait from now on, in seconds or until a date. It
-// is 0 without a valid value, and at most a year.
+// RetryAfter returns how long the header Retry-After (RFC 9110, section 10.2.3) asks to wait from now on. The header
+// has seconds or a date. The result is 0 without a valid value, and at most a year.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	header := strings.TrimSpace(h.Get("Retry-After"))
 	if header == "" {
 		return 0
 	}
+	const longest = 365 * 24 * time.Hour
 	if seconds, err := strconv.Atoi(header); err == nil {
-		const longest = 365 * 24 * 60 * 60
-		return time.Duration(min(max(seconds, 0), longest)) * time.Second
+		return time.Duration(min(max(seconds, 0), int(longest/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(header); err == nil {
-		return max(at.Sub(now), 0)
+		return min(max(at.Sub(now), 0), longest)
 	}
 	return 0
 }

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// Ingester sends records, typed or as NDJSON, to the internal address of a deployment. Its key is an ingest key, not a
-// project's API key.
+// Ingester sends records, typed or as NDJSON, to the internal address of a deployment. The key of an Ingester is an
+// ingest key, not the API key of a project. An Ingester is safe for concurrent use.
 type Ingester struct {
 	transport
 }
 
-// NewIngester returns an Ingester that posts to baseURL + "/internal/<resource>".
+// NewIngester returns an Ingester that posts to baseURL + "/internal/<resource>". baseURL must have the form that
+// [New] requires.
 func NewIngester(baseURL string, options ...Option) (*Ingester, error) {
 	t, err := newTransport(baseURL, 10*time.Minute, options)
 	if err != nil {
@@ -25,17 +26,19 @@ func NewIngester(baseURL string, options ...Option) (*Ingester, error) {
 	return &Ingester{transport: t}, nil
 }
 
-// Receipt counts the results of the lines of one Send.
+// Receipt is the server's answer to one batch: how many lines were stored, changed nothing, or were rejected.
 type Receipt struct {
-	// Stored lines added or replaced a record. Existing lines were stored before.
+	// Stored counts the lines that added or replaced a record. Existing counts the lines that changed nothing, because
+	// their record or a newer one was stored. Rejected counts the lines that the server did not store.
 	Stored, Existing, Rejected int
-	// Changed counts the stored lines that replaced other content of the same id.
+	// Changed counts the Stored lines that replaced a record of the same id with other content.
 	Changed int
-	// Rejects lists the first 1,000 of the rejected lines.
+	// Rejects lists the rejected lines, at most the first [MaxListedRejects].
 	Rejects []Reject
 }
 
-// Err returns nil if no line was rejected. Otherwise, its error counts them and has the first [Reject] in its chain.
+// Err returns nil if no line was rejected. Otherwise, the message has the number of rejected lines. The chain of the
+// error has the first of Rejects, if there is one.
 func (r Receipt) Err() error {
 	switch {
 	case r.Rejected == 0:
@@ -46,22 +49,23 @@ func (r Receipt) Err() error {
 	return fmt.Errorf("%d of %d records were rejected; the first: %w", r.Rejected, r.Stored+r.Existing+r.Rejected, r.Rejects[0])
 }
 
-// Reject is one line that was not stored.
+// Reject is a line of a batch that the server did not store, with the reason. A Reject is an error.
 type Reject struct {
-	// Line is the number of the line within the batch, from 1.
+	// Line is the number of the line within the batch. The first line is 1.
 	Line    int
 	Code    string
 	Message string
 }
 
-// Error returns line, code and message on one line.
+// Error returns the line number, the code and the message as one line of text.
 func (r Reject) Error() string { return fmt.Sprintf("line %d: %s: %s", r.Line, r.Code, r.Message) }
 
-// MaxListedRejects bounds the rejects in a Receipt. A batch of at most this many lines gets every reject.
+// MaxListedRejects is the greatest length of [Receipt].Rejects. A batch of at most this many lines gets every reject.
 const MaxListedRejects = 1000
 
-// Send posts one batch of NDJSON records of resource ("entries", "embeddable-versions"). It retries like a read, because
-// sending a batch again does no harm. Rejected lines are not an error: see [Receipt.Err].
+// Send posts one batch of NDJSON records to a resource, such as "entries" or "embeddable-versions". The client retries
+// Send like a read, because the server stores a repeated record once. Rejected lines are not an error: see
+// [Receipt.Err].
 func (i *Ingester) Send(ctx context.Context, resource string, ndjson []byte) (Receipt, error) {
 	build := func(ctx context.Context) (*http.Request, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.base+path("internal", resource), bytes.NewReader(ndjson))
@@ -86,18 +90,20 @@ func (i *Ingester) Send(ctx context.Context, resource string, ndjson []byte) (Re
 	return receipt, err
 }
 
-// SendEntries sends entries in one request. See [Ingester.Send].
+// SendEntries sends entries in one request. An entry replaces a stored entry of the same id, unless the stored entry
+// has a later UpdatedAt. See [Ingester.Send].
 func (i *Ingester) SendEntries(ctx context.Context, entries []Entry) (Receipt, error) {
 	return send(ctx, i, "entries", entries)
 }
 
-// NewEvent is an event to send.
+// NewEvent is an event for [Ingester.SendEvents]: an [Event] with the id and the page that the source knows.
 type NewEvent struct {
 	Event
-	// EventID is the source's id of the event. An event that is sent again with the same id is stored once. Without one,
-	// an event that is equal in all fields to a stored one is that event.
+	// EventID is the id that the source gave the event. The server stores an event once, even if the source sends the
+	// same id again. If EventID is nil, the server compares all fields: an event that equals a stored event is not
+	// stored again.
 	EventID *string `json:"event_id,omitempty"`
-	// URL is the page of the event.
+	// URL is the address of the page on which the event happened; nil if the source does not know the page.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -106,13 +112,14 @@ func (i *Ingester) SendEvents(ctx context.Context, events []NewEvent) (Receipt, 
 	return send(ctx, i, "events", events)
 }
 
-// SendEmbeddables sends embeddables in one request. The last one sent wins. See [Ingester.Send].
+// SendEmbeddables sends embeddables in one request. An embeddable replaces a stored embeddable of the same id. See
+// [Ingester.Send].
 func (i *Ingester) SendEmbeddables(ctx context.Context, embeddables []EmbeddableWithDefinition) (Receipt, error) {
 	return send(ctx, i, "embeddables", embeddables)
 }
 
-// SendEmbeddableVersions sends versions of projectID's embeddables in one request. The server rejects a version that is
-// stored with other content. See [Ingester.Send].
+// SendEmbeddableVersions sends versions of projectID's embeddables in one request. The server rejects a version whose
+// number is already stored with other content. See [Ingester.Send].
 func (i *Ingester) SendEmbeddableVersions(ctx context.Context, projectID string, versions []EmbeddableVersionWithDefinition) (Receipt, error) {
 	type version struct {
 		ProjectID string `json:"project_id"`
@@ -140,14 +147,14 @@ func (i *Ingester) SendExperiments(ctx context.Context, projectID string, experi
 	return send(ctx, i, "experiments", lines)
 }
 
-// NewProject is a project to send.
+// NewProject is a project for [Ingester.SendProjects]: a [Project] and the project's region.
 type NewProject struct {
 	Project
-	// Region is a zone of the tz database; nil for none.
+	// Region is a name in the tz database, such as Europe/Berlin; nil for a project without a region.
 	Region *string `json:"region"`
 }
 
-// SendProjects sends projects in one request. The last one sent wins. See [Ingester.Send].
+// SendProjects sends projects in one request. A project replaces a stored project of the same id. See [Ingester.Send].
 func (i *Ingester) SendProjects(ctx context.Context, projects []NewProject) (Receipt, error) {
 	return send(ctx, i, "projects", projects)
 }

@@ -7,45 +7,67 @@ import (
 	"time"
 )
 
-// InsightFilter selects the entries of an insight.
+// InsightFilter selects the entries that an insight counts. An insight is a summary of entries: counts, an overview, a
+// funnel, or answers. The zero value selects all entries.
 type InsightFilter struct {
-	// EmbeddableID selects entries of one embeddable; empty is any. A funnel and answers need one.
+	// EmbeddableID selects entries of one embeddable; empty selects entries of all. [FunnelQuery] and [AnswerQuery]
+	// require an EmbeddableID.
 	EmbeddableID string `query:"embeddable_id"`
-	// CreatedAfter and CreatedBefore bound created_at, and the next two updated_at, all exclusively; zero is no bound.
+	// CreatedAfter and CreatedBefore bound the entry's created_at. UpdatedAfter and UpdatedBefore bound the entry's
+	// updated_at. All bounds are exclusive, and a zero time is no bound.
 	CreatedAfter  time.Time `query:"created_after"`
 	CreatedBefore time.Time `query:"created_before"`
 	UpdatedAfter  time.Time `query:"updated_after"`
 	UpdatedBefore time.Time `query:"updated_before"`
-	// Version selects entries with a page view of this version; nil is any.
+	// Version selects entries with a page view of this version of the embeddable; nil selects entries of all versions.
 	Version *int64 `query:"version"`
 }
 
-// CountQuery asks how many entries were created in each interval.
+// CountQuery asks the server how many entries were created in each interval, such as a day.
 type CountQuery struct {
 	InsightFilter
 
-	// Interval is day, week, month or all. Empty is day.
+	// Interval is day, week, month or all. An empty Interval is day.
 	Interval string `query:"interval"`
-	// By splits the rows: none, embeddable or version. Empty is none.
+	// By splits each interval into one row for each embeddable or version. By is none, embeddable or version. An empty
+	// By is none.
 	By string `query:"by"`
-	// Timezone is the IANA name of the time zone in which days begin. Empty is UTC.
+	// Timezone is the IANA name of the time zone in which days begin, such as Europe/Berlin. An empty Timezone is UTC.
 	Timezone string `query:"timezone"`
 }
 
-// List returns the counts of projectID's entries, for [Client.JSON].
+// List returns the counts of projectID's entries as a list, for [Client.JSON].
 func (q CountQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-counts"), valuesOf(q)}
 }
 
-// FunnelQuery asks how far the entries of an embeddable came.
+// OverviewQuery asks the server for an [EntriesOverview]: counts by interval and by embeddable, and counts of the
+// period before.
+type OverviewQuery struct {
+	InsightFilter
+
+	// Interval is day, week, month or all. An empty Interval is day.
+	Interval string `query:"interval"`
+	// Timezone is the IANA name of the time zone in which days begin, such as Europe/Berlin. An empty Timezone is UTC.
+	Timezone string `query:"timezone"`
+}
+
+// List returns the overview of projectID's entries, for [Client.JSON]. The body that JSON returns is one object, not
+// an array.
+func (q OverviewQuery) List(projectID string) List {
+	return List{path("projects", projectID, "entries-overview"), valuesOf(q)}
+}
+
+// FunnelQuery asks the server which pages the entries of an embeddable reached.
 type FunnelQuery struct {
 	InsightFilter
 
-	// ByVersion asks for a funnel of each version.
+	// ByVersion asks for a funnel of each version of the embeddable, instead of one funnel of all.
 	ByVersion bool
 }
 
-// List returns the funnels of projectID, for [Client.JSON].
+// List returns the funnels of the embeddable in projectID, for [Client.JSON]. Without ByVersion, the list has one
+// funnel.
 func (q FunnelQuery) List(projectID string) List {
 	v := valuesOf(q)
 	if q.ByVersion {
@@ -54,21 +76,27 @@ func (q FunnelQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-funnel"), v}
 }
 
-// AnswerQuery asks for the keys of entry_data, or for the values of one key.
+// AnswerQuery asks the server for the keys of entry_data and how often each occurs, or for the most frequent values of
+// one key.
 type AnswerQuery struct {
 	InsightFilter
 
-	// Key is a top-level key of entry_data. [Client.AnswerKeys] ignores it.
+	// Key is a top-level key of entry_data, whose values [Client.Answers] reads. [Client.AnswerKeys] ignores Key.
 	Key string `query:"key"`
+	// Values is how many values the server returns for each of the first 100 keys, at most 50; 0 is none.
+	// [Client.Answers] ignores Values.
+	Values int `query:"values"`
 }
 
-// List returns the keys or values of projectID, for [Client.JSON]. Its body is one object.
+// List returns the keys of entry_data, or the values of one key, for [Client.JSON]. The body that JSON returns is one
+// object, not an array.
 func (q AnswerQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-answers"), valuesOf(q)}
 }
 
-// EntryCount has the entries that were created in an interval. From and To are nil for entries whose clocks are outside of
-// the years 2000 to 2100.
+// EntryCount is the number of entries that were created in one interval. From and To are nil in a row that only has
+// entries from outside of the years 2000 to 2100. EmbeddableID is nil unless the query splits the counts. VersionNumber
+// is nil unless the query splits by version, and for entries without a view of a version.
 type EntryCount struct {
 	From          *time.Time `json:"from"`
 	To            *time.Time `json:"to"` // exclusive
@@ -79,7 +107,45 @@ type EntryCount struct {
 	Completed     int64      `json:"completed"` // with a page view of the last page
 }
 
-// Funnel shows how far entries came: all, or those with views of one version.
+// EntriesOverview has counts of a project's entries by interval, for the period before, and for the 1,000 embeddables
+// with the most entries. All counts are of the same moment.
+type EntriesOverview struct {
+	Intervals   []EntryCount         `json:"intervals"`
+	Previous    *PreviousEntries     `json:"previous"`
+	Embeddables []EmbeddableOverview `json:"embeddables"`
+}
+
+// PreviousEntries counts the entries of the period before the queried period, of the same length. A *PreviousEntries
+// is nil if the queried period has no beginning.
+type PreviousEntries struct {
+	Entries   int64 `json:"entries"`
+	Started   int64 `json:"started"`
+	Completed int64 `json:"completed"`
+}
+
+// EmbeddableOverview has the counts of one embeddable's entries, and the page at which the largest share of entries
+// stopped. LargestDrop is nil if there is no such page.
+type EmbeddableOverview struct {
+	EmbeddableID string           `json:"embeddable_id"`
+	Entries      int64            `json:"entries"`
+	Started      int64            `json:"started"`
+	Completed    int64            `json:"completed"`
+	Previous     *PreviousEntries `json:"previous"`
+	LargestDrop  *LargestDrop     `json:"largest_drop"`
+}
+
+// LargestDrop is the page of an embeddable at which the largest share of the entries that reached the page came no
+// further. Only pages that at least a tenth of the started entries reached count. Reached counts the entries that came
+// to the page or to a later page. Dropped counts those entries among them that came no further.
+type LargestDrop struct {
+	PageIndex int64  `json:"page_index"`
+	PageKey   string `json:"page_key"`
+	Reached   int64  `json:"reached"`
+	Dropped   int64  `json:"dropped"`
+}
+
+// Funnel is how many entries reached each page of an embeddable: all entries, or the entries with page views of one
+// version. VersionNumber is nil for a funnel of all entries, or of the entries without a view of a version.
 type Funnel struct {
 	VersionNumber *int64       `json:"version_number"`
 	Entries       int64        `json:"entries"`
@@ -89,7 +155,9 @@ type Funnel struct {
 	Pages         []FunnelPage `json:"pages"`
 }
 
-// FunnelPage is one page of a funnel.
+// FunnelPage is one page of a [Funnel]. Reached counts the entries whose furthest page is this page or a later page.
+// Dropped counts the entries whose furthest page is this page, but no entry for which this page is the last one.
+// PageKey is the key of the page in the newest version.
 type FunnelPage struct {
 	PageIndex     int64    `json:"page_index"`
 	PageKey       *string  `json:"page_key"`
@@ -98,21 +166,32 @@ type FunnelPage struct {
 	MedianSeconds *float64 `json:"median_seconds"` // from the page's first view to the next view of another
 }
 
-// AnswerKeys has the top-level keys of entry_data.
+// AnswerKeys is the answer of [Client.AnswerKeys]: the most frequent top-level keys of entry_data, at most 1,000, with
+// the number of entries that have each.
 type AnswerKeys struct {
 	Entries    int64       `json:"entries"`
 	Unreadable int64       `json:"unreadable"` // entries whose data the database cannot parse
 	Keys       []AnswerKey `json:"keys"`
 }
 
-// AnswerKey is one key. Types has how many entries have a value of each JSON type.
+// AnswerKey is one top-level key of entry_data. Entries counts the entries that have the key, and Types the entries
+// with a value of each JSON type.
 type AnswerKey struct {
 	Key     string           `json:"key"`
 	Entries int64            `json:"entries"`
 	Types   map[string]int64 `json:"types"`
+
+	// The following fields describe the key's values, as the fields of [Answers] do. Each field is nil unless the
+	// query asks for values and the key is one of the first 100.
+	None     *int64         `json:"none"`
+	Multiple *int64         `json:"multiple"`
+	Others   *int64         `json:"others"`
+	Values   []AnswerValue  `json:"values"`
+	Numbers  *AnswerNumbers `json:"numbers"`
 }
 
-// Answers has the most frequent values of one key.
+// Answers is the answer of [Client.Answers]: the most frequent values of one key of entry_data, and how many entries
+// have each.
 type Answers struct {
 	Key        string         `json:"key"`
 	Entries    int64          `json:"entries"`
@@ -121,16 +200,17 @@ type Answers struct {
 	Multiple   int64          `json:"multiple"` // entries with an array, each of whose different elements counts
 	Others     int64          `json:"others"`   // entries with a value that is not listed
 	Values     []AnswerValue  `json:"values"`
-	Numbers    *AnswerNumbers `json:"numbers"` // nil if no value is a number
+	Numbers    *AnswerNumbers `json:"numbers"` // nil without numbers
 }
 
-// AnswerValue is one value in JSON.
+// AnswerValue is one value of a key, as JSON, with the number of entries that have the value.
 type AnswerValue struct {
 	Value   json.RawMessage `json:"value"`
 	Entries int64           `json:"entries"`
 }
 
-// AnswerNumbers is the distribution of the values that are numbers.
+// AnswerNumbers describes how the numbers among a key's values are distributed. Entries counts the entries with a
+// number. Numbers beyond 1e±300 are left out.
 type AnswerNumbers struct {
 	Entries       int64       `json:"entries"`
 	Minimum       float64     `json:"minimum"`
@@ -141,31 +221,41 @@ type AnswerNumbers struct {
 	Bins          []AnswerBin `json:"bins"`
 }
 
-// AnswerBin counts the numbers from From up to To. The last bin includes To.
+// AnswerBin is one bar of a histogram: the number of entries with a number from From up to, but without, To. The last
+// bin includes To.
 type AnswerBin struct {
 	From    float64 `json:"from"`
 	To      float64 `json:"to"`
 	Entries int64   `json:"entries"`
 }
 
-// EntryCounts reads how many entries were created in each interval, the oldest first.
+// EntryCounts reads how many of projectID's entries were created in each interval, the oldest interval first. Rows
+// without an interval come last.
 func (c *Client) EntryCounts(ctx context.Context, projectID string, q CountQuery) ([]EntryCount, error) {
 	return readInsight[[]EntryCount](ctx, c, q.List(projectID))
 }
 
-// Funnels reads one funnel, or one for each version, in ascending order.
+// EntriesOverview reads counts of projectID's entries by interval and by embeddable, and counts of the period before.
+func (c *Client) EntriesOverview(ctx context.Context, projectID string, q OverviewQuery) (EntriesOverview, error) {
+	return readInsight[EntriesOverview](ctx, c, q.List(projectID))
+}
+
+// Funnels reads the funnel of an embeddable. With q.ByVersion, the first funnel is that of entries without a view of a
+// version, if there are any. One funnel for each version follows, in ascending order.
 func (c *Client) Funnels(ctx context.Context, projectID string, q FunnelQuery) ([]Funnel, error) {
 	return readInsight[[]Funnel](ctx, c, q.List(projectID))
 }
 
-// AnswerKeys reads the keys of entry_data, the most frequent first.
+// AnswerKeys reads the top-level keys of entry_data in the selected entries, the most frequent first.
 func (c *Client) AnswerKeys(ctx context.Context, projectID string, q AnswerQuery) (AnswerKeys, error) {
 	q.Key = ""
 	return readInsight[AnswerKeys](ctx, c, q.List(projectID))
 }
 
-// Answers reads the values of one key.
+// Answers reads the most frequent values of the key q.Key of entry_data in the selected entries. q.Key must not be
+// empty.
 func (c *Client) Answers(ctx context.Context, projectID string, q AnswerQuery) (Answers, error) {
+	q.Values = 0
 	return readInsight[Answers](ctx, c, q.List(projectID))
 }
 

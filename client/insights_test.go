@@ -15,7 +15,11 @@ func TestInsights(t *testing.T) {
 			{"from":null,"to":null,"embeddable_id":"e","version_number":null,"entries":1,"started":0,"completed":0}]`,
 		"/projects/pr_1/entries-funnel?by=version&embeddable_id=e": `[{"version_number":1,"entries":3,"started":2,"completed":1,"median_seconds":1.5,
 			"pages":[{"page_index":0,"page_key":"a","reached":2,"dropped":1,"median_seconds":null}]}]`,
-		"/projects/pr_1/entries-answers?embeddable_id=e":       `{"entries":3,"unreadable":1,"keys":[{"key":"n","entries":2,"types":{"number":2}}]}`,
+		"/projects/pr_1/entries-answers?embeddable_id=e": `{"entries":3,"unreadable":1,"keys":[{"key":"n","entries":2,"types":{"number":2}}]}`,
+		"/projects/pr_1/entries-overview?interval=all": `{"intervals":[],"previous":null,"embeddables":[{"embeddable_id":"e","entries":2,"started":1,"completed":0,
+			"previous":null,"largest_drop":{"page_index":0,"page_key":"a","reached":1,"dropped":1}}]}`,
+		"/projects/pr_1/entries-answers?embeddable_id=e&values=2": `{"entries":3,"unreadable":0,"keys":[{"key":"n","entries":2,"types":{"number":2},
+			"none":1,"multiple":0,"others":0,"values":[{"value":100,"entries":2}],"numbers":null}]}`,
 		"/projects/pr_1/entries-answers?embeddable_id=e&key=n": `{"key":"n","entries":3,"unreadable":1,"none":0,"multiple":2,"others":1,"values":[{"value":[1],"entries":1}],"numbers":null}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,8 +43,16 @@ func TestInsights(t *testing.T) {
 	if err != nil || len(funnels) != 1 || *funnels[0].MedianSeconds != 1.5 || funnels[0].Pages[0].Reached != 2 {
 		t.Errorf("%+v, %v", funnels, err)
 	}
+	overview, err := c.EntriesOverview(ctx, "pr_1", OverviewQuery{Interval: "all"})
+	if err != nil || overview.Previous != nil || overview.Embeddables[0].LargestDrop.Dropped != 1 {
+		t.Errorf("%+v, %v", overview, err)
+	}
 	keys, err := c.AnswerKeys(ctx, "pr_1", AnswerQuery{InsightFilter: of, Key: "ignored"})
 	if err != nil || keys.Keys[0].Types["number"] != 2 {
+		t.Errorf("%+v, %v", keys, err)
+	}
+	keys, err = c.AnswerKeys(ctx, "pr_1", AnswerQuery{InsightFilter: of, Values: 2})
+	if err != nil || *keys.Keys[0].None != 1 || string(keys.Keys[0].Values[0].Value) != "100" {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	values, err := c.Answers(ctx, "pr_1", AnswerQuery{InsightFilter: of, Key: "n"})

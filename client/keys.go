@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// Administrator manages API keys and removes data, over the internal ports of a deployment. Its key is an admin key, not
-// a project's API key.
+// Administrator manages API keys and removes data, over the internal address of a deployment. The key of an
+// Administrator is an admin key, not the API key of a project. An Administrator is safe for concurrent use.
 type Administrator struct {
 	transport
 }
 
-// NewAdministrator returns an Administrator that sends requests to baseURL + "/internal/…".
+// NewAdministrator returns an Administrator that sends requests to baseURL + "/internal/…". baseURL must have the form
+// that [New] requires.
 func NewAdministrator(baseURL string, options ...Option) (*Administrator, error) {
 	t, err := newTransport(baseURL, 10*time.Minute, options)
 	if err != nil {
@@ -25,20 +26,21 @@ func NewAdministrator(baseURL string, options ...Option) (*Administrator, error)
 	return &Administrator{transport: t}, nil
 }
 
-// APIKey describes an API key. It does not contain the key itself.
+// APIKey describes an API key: its project, scopes, limit and state. APIKey does not contain the secret text of the
+// key.
 type APIKey struct {
 	ID        string   `json:"id"`
 	ProjectID string   `json:"project_id"`
 	Name      string   `json:"name"`
 	Scopes    []string `json:"scopes"`
-	// Rate is the key's limit in requests a second; nil is the default of the services.
+	// Rate is the key's limit in requests a second; nil means the default limit of the services.
 	Rate *int `json:"rate"`
-	// State is active, expired or revoked.
+	// State is active, expired or revoked. The server accepts only active keys.
 	State     string     `json:"state"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
-	// LastUsedAt is exact to about a minute.
+	// LastUsedAt is when the key was last used, exact to about a minute; nil if it was never used.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	// Foreign reports that the key was imported from another system.
 	Foreign bool `json:"foreign"`
@@ -46,41 +48,45 @@ type APIKey struct {
 	Owner *string `json:"owner"`
 }
 
-// MintedAPIKey is a new API key. Only the answer to its creation contains the key itself.
+// MintedAPIKey is a new API key with its secret text in Key. The server returns the text only once, in the answer that
+// creates the key.
 type MintedAPIKey struct {
 	APIKey
 	Key string `json:"key"`
 }
 
-// NewAPIKey holds the properties of a key to mint. The zero value is a key that may read the whole project and never
-// expires.
+// NewAPIKey holds the properties of a key for [Administrator.MintAPIKey]. The zero value is a key that may read the
+// whole project and never expires.
 type NewAPIKey struct {
 	Name string `json:"name,omitempty"`
-	// Scopes are the permissions of the key. None: reading the whole project.
+	// Scopes are the permissions of the key. With no scopes, the key may read the whole project.
 	Scopes    []string   `json:"scopes,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	// Rate limits the key, in requests a second; 0 is the default of the services.
+	// Rate is the key's limit in requests a second; 0 means the default limit of the services.
 	Rate int `json:"rate,omitempty"`
-	// Key is a key to import from another system. Empty: the server makes a new one.
+	// Key is the text of a key to import from another system. If Key is empty, the server makes a new key.
 	Key string `json:"key,omitempty"`
 }
 
-// APIKeys lists the project's keys, including revoked and expired ones, the oldest first.
+// APIKeys returns the project's keys without their secret texts, the oldest first. Revoked and expired keys are
+// included.
 func (a *Administrator) APIKeys(ctx context.Context, projectID string) ([]APIKey, error) {
 	var keys []APIKey
 	err := a.call(ctx, &a.transport, http.MethodGet, path("internal", "projects", projectID, "keys"), nil, &keys)
 	return keys, err
 }
 
-// MintAPIKey mints a key. It does not retry: the server may have minted the key before its answer was lost.
+// MintAPIKey creates a key of projectID. MintAPIKey does not retry after a lost answer, because the server may have
+// created the key.
 func (a *Administrator) MintAPIKey(ctx context.Context, projectID string, wanted NewAPIKey) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	err := a.call(ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys"), wanted, &minted)
 	return minted, err
 }
 
-// RotateAPIKey mints a key that replaces another one. The old key stays valid for the overlap. RotateAPIKey does not
-// retry. For a key that is unknown, revoked or expired, it returns an [*Error] with the code [CodeKeyNotFound].
+// RotateAPIKey creates a key that replaces the key keyID. The old key stays valid for the duration overlap, or until
+// its own expiry if that is sooner. RotateAPIKey does not retry after a lost answer. For a key that is unknown, revoked
+// or expired, the error has the code [CodeKeyNotFound].
 func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID string, overlap time.Duration) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	wanted := struct {
@@ -90,22 +96,23 @@ func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID strin
 	return minted, err
 }
 
-// RevokeAPIKey revokes a key permanently. Repeating it does no harm. For an unknown key, it returns an [*Error] with the
-// code [CodeKeyNotFound].
+// RevokeAPIKey revokes a key permanently and returns its new state. Revoking a revoked key does no harm. For an unknown
+// key, the error has the code [CodeKeyNotFound], which [Code] returns.
 func (a *Administrator) RevokeAPIKey(ctx context.Context, projectID, keyID string) (APIKey, error) {
 	var revoked APIKey
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "keys", keyID), nil, &revoked)
 	return revoked, err
 }
 
-// onlyOnce returns a copy of the transport that does not retry.
+// onlyOnce returns a copy of the transport that makes one attempt, for requests that the server must not execute twice.
 func (a *Administrator) onlyOnce() *transport {
 	t := a.transport
 	t.retry.Attempts = 1
 	return &t
 }
 
-// call sends a request with t, with body as JSON unless it is nil, and decodes the answer.
+// call sends a request to the internal address with t, and decodes the JSON answer into answer. If body is not nil,
+// call sends body as JSON.
 func (a *Administrator) call(ctx context.Context, t *transport, method, path string, body, answer any) error {
 	var sent []byte
 	if body != nil {

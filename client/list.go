@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// List identifies one list of the API with its filters, for [Client.Raw] and [Client.JSON]. These methods return one:
-// [EntryQuery.List], [EventQuery.List], [PageViewQuery.List], [EmbeddableQuery.List],
-// [VersionQuery.List], [ExperimentQuery.List], [ChangeQuery.List], [CountQuery.List], [FunnelQuery.List], [AnswerQuery.List].
+// List identifies one list of the API with its filters, for [Client.Raw] and [Client.JSON]. The method List of each
+// query returns a List, for example [EntryQuery.List], and [ListAt] returns the List at a path.
 type List struct {
 	path   string
 	values url.Values
@@ -31,54 +30,57 @@ func (l List) String() string {
 	return l.path + "?" + l.values.Encode()
 }
 
-// List returns the list of projectID's entries that q selects.
+// List returns the list of projectID's entries that q selects, for [Client.Raw] and [Client.JSON].
 func (q EntryQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries"), valuesOf(q)}
 }
 
-// List returns the list of the entry's events that q selects.
+// List returns the list of the entry's events, in the order that q selects, for [Client.Raw] and [Client.JSON].
 func (q EventQuery) List(projectID, entryID string) List {
 	return List{path("projects", projectID, "entries", entryID, "events"), valuesOf(q)}
 }
 
-// List returns the list of page views that q selects.
+// List returns the list of projectID's entries that q selects, with their page views, for [Client.Raw] and
+// [Client.JSON].
 func (q PageViewQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-page-views"), valuesOf(q)}
 }
 
-// List returns the list of projectID's embeddables.
+// List returns the list of projectID's embeddables, ordered by id, for [Client.Raw] and [Client.JSON].
 func (q EmbeddableQuery) List(projectID string) List {
 	return List{path("projects", projectID, "embeddables"), valuesOf(q)}
 }
 
-// List returns the list of the embeddable's versions that q selects.
+// List returns the list of the embeddable's versions, in the order that q selects, for [Client.Raw] and [Client.JSON].
 func (q VersionQuery) List(projectID, embeddableID string) List {
 	return List{path("projects", projectID, "embeddables", embeddableID, "versions"), valuesOf(q)}
 }
 
-// List returns the list of projectID's experiments that q selects.
+// List returns the list of projectID's experiments that q selects, for [Client.Raw] and [Client.JSON].
 func (q ExperimentQuery) List(projectID string) List {
 	return List{path("projects", projectID, "experiments"), valuesOf(q)}
 }
 
-// RawPage is one page of a list as the bytes of the answer.
+// RawPage is one page of a list, with the bytes of the answer instead of decoded records. [Client.Raw] passes a
+// RawPage to its callback.
 type RawPage struct {
-	// Body contains one JSON record a line. If the connection breaks within the page, its error has [ErrIncomplete] in
-	// its chain.
+	// Body contains one JSON record a line. If the connection breaks within the page, the error of Read has
+	// [ErrIncomplete] in its chain.
 	Body io.Reader
-	// NextCursor starts the next page; empty on the last. A change feed has one on every page.
+	// NextCursor is the cursor of the next page; empty on the last page. A change feed has a NextCursor on every page.
 	NextCursor string
-	// Current reports that there is no next page at the moment.
+	// Current reports that the list had no next page when the server answered.
 	Current bool
-	// LastSeq is the number of the newest change, in a change feed.
+	// LastSeq is the number of the project's newest change, in a change feed; otherwise 0.
 	LastSeq int64
-	// RetryAfter is how long the server asked to wait before the next page. [Client.Raw] waits that long.
+	// RetryAfter is how long the server asks the client to wait before the next page. [Client.Raw] waits that long.
 	RetryAfter time.Duration
-	// RequestID is the answer's X-Request-Id.
+	// RequestID is the answer's header X-Request-Id, by which the operator finds the request in the logs.
 	RequestID string
 }
 
-// page returns the parameters of the page from cursor on.
+// page returns the query parameters of the page that begins at cursor. A cursor replaces the parameter after. A limit
+// of 0 leaves the length of the page to the server.
 func (l List) page(cursor string, limit int) url.Values {
 	values := url.Values{}
 	maps.Copy(values, l.values)
@@ -92,10 +94,12 @@ func (l List) page(cursor string, limit int) url.Values {
 	return values
 }
 
-// Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the beginning), and passes
-// it to receive. If the transfer breaks, Raw calls receive again with the page from its beginning, and receive must
-// discard the earlier part. receive must return the errors of Body. Its other errors are final. If the server asks to
-// wait before the next page, Raw returns after that wait.
+// Raw reads one page of a list and passes the page to receive. cursor is where the page begins; "" is the beginning of
+// the list. limit is the greatest number of records; 0 is the server's default.
+//
+// If the transfer breaks, Raw may call receive again with the page from its beginning, and receive must discard the
+// earlier part. receive must return the errors of reading Body. Other errors of receive are final. If the server asks
+// to wait before the next page, Raw returns after that wait.
 func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
 	values := list.page(cursor, limit)
 	var page RawPage
@@ -123,8 +127,8 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 	return err
 }
 
-// JSON reads one page like [Client.Raw], but returns the whole page as a JSON array, the default format of the API. Use it
-// for pages that fit into memory.
+// JSON reads one page of a list and returns the body of the answer. The body is a JSON array, or an object where the
+// API has no array. nextCursor is empty on the last page. An answer of more than 256 MiB is an error.
 func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) (body []byte, nextCursor string, err error) {
 	values := list.page(cursor, limit)
 	err = c.get(ctx, list.path, values, "application/json", func(r *http.Response) error {
@@ -154,8 +158,9 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, accept
 	return c.do(ctx, build, receive)
 }
 
-// checkDelimited refuses a body that ends with the connection (RFC 9112, section 6.3), because the client could not detect
-// a truncated one. A compressed body has a check of its own.
+// checkDelimited returns an error for a body that only the end of the connection ends (RFC 9112, section 6.3). The
+// client could not detect that such a body is truncated. A compressed body passes, because its format detects
+// truncation.
 func checkDelimited(r *http.Response) error {
 	if r.ProtoMajor == 1 && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
 		return errors.New("the answer has neither length nor chunks, so its end cannot be verified: a proxy in between speaks HTTP/1.0")
@@ -163,7 +168,7 @@ func checkDelimited(r *http.Response) error {
 	return nil
 }
 
-// lines reads NDJSON and fails if it ends within a line.
+// lines is a reader of NDJSON. Read returns an error if the NDJSON ends within a line.
 type lines struct {
 	r    io.Reader
 	last byte
@@ -181,14 +186,14 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Page is one page of a list.
+// Page is one page of a list with decoded records, and the cursor of the next page.
 type Page[T any] struct {
 	Records []T
-	// NextCursor starts the next page; empty on the last.
+	// NextCursor is the cursor of the next page; empty on the last page.
 	NextCursor string
 }
 
-// readPage reads one page of records.
+// readPage reads one page of a list from cursor on, and decodes its records.
 func readPage[T any](ctx context.Context, c *Client, list List, cursor string, limit int) (Page[T], error) {
 	var page Page[T]
 	err := c.Raw(ctx, list, cursor, limit, func(raw RawPage) (err error) {
@@ -199,7 +204,8 @@ func readPage[T any](ctx context.Context, c *Client, list List, cursor string, l
 	return page, err
 }
 
-// decodeLines decodes a page of NDJSON.
+// decodeLines reads and decodes a page of NDJSON, one record a line. The error for a line that cannot be decoded has
+// the number of the line in the page, from 1.
 func decodeLines[T any](r io.Reader) ([]T, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -216,7 +222,8 @@ func decodeLines[T any](r io.Reader) ([]T, error) {
 	return records, nil
 }
 
-// walk iterates over the records of all pages of a list. If an error ends the iteration, it is in the last pair.
+// walk returns an iterator over the records of all pages of a list, which requests each page when needed. An error
+// ends the iteration as the last item.
 func walk[T any](ctx context.Context, c *Client, list List, p Paging) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		cursor, got := p.Cursor, 0

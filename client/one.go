@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// body reads the one record at path as the bytes of the answer.
+// body reads the one record at path and returns the body of the answer unchanged.
 func (c *Client) body(ctx context.Context, path string) ([]byte, error) {
 	var body []byte
 	err := c.get(ctx, path, nil, "application/json", func(r *http.Response) (err error) {
@@ -21,11 +21,11 @@ func (c *Client) body(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// longestBody is the longest answer that the client reads into memory, in bytes. A compressed answer may be a thousand times
-// as long as what was sent.
+// longestBody is the longest answer that the client reads into memory, in bytes. The bound is needed because a
+// compressed answer may become a thousand times as long.
 const longestBody = 256 << 20
 
-// readBody reads a whole answer.
+// readBody reads a whole answer into memory. An answer longer than longestBody is an error.
 func readBody(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, longestBody+1))
 	if err == nil && len(body) > longestBody {
@@ -34,7 +34,7 @@ func readBody(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// readOne reads the one record at path.
+// readOne reads the one record at path and decodes it into a T.
 func readOne[T any](ctx context.Context, c *Client, path string) (T, error) {
 	var record T
 	body, err := c.body(ctx, path)

@@ -7,38 +7,40 @@ import (
 	"time"
 )
 
-// Direction is the order of a list. The zero value is the server's default: newest first.
+// Direction is whether a list begins with the oldest or the newest record. The zero value is the server's default: the
+// newest.
 type Direction string
 
-// The directions.
+// The directions of a list: the oldest record first, or the newest record first.
 const (
 	Ascending  Direction = "ASC"
 	Descending Direction = "DESC"
 )
 
-// Sort is the key by which entries are ordered. The zero value is the server's default: ByUpdatedAt.
+// Sort is the time by which entries are ordered. The zero value is the server's default: [ByUpdatedAt].
 type Sort string
 
-// The sort keys.
+// The times by which entries can be ordered: the last update, or the creation.
 const (
 	ByUpdatedAt Sort = "updated_at"
 	ByCreatedAt Sort = "created_at"
 )
 
-// Paging controls the iteration over a list. It is part of every query.
+// Paging is the part of a query about pages: where the iteration over a list begins and ends, and how much each request
+// reads.
 type Paging struct {
-	// Limit bounds the number of records; 0 is no limit.
+	// Limit is the greatest number of records that the iteration returns; 0 is no limit.
 	Limit int
 	// PageSize is how many records one request asks for; 0 asks for DefaultPageSize.
 	PageSize int
-	// Cursor continues after an earlier page of the same query.
+	// Cursor is the NextCursor of an earlier page of the same query. "" is the beginning of the list.
 	Cursor string
 }
 
-// DefaultPageSize is the number of records that one request asks for by default.
+// DefaultPageSize is how many records one request asks for if PageSize is 0.
 const DefaultPageSize = 1000
 
-// size returns how many records to ask for after got records.
+// size returns how many records the next request asks for, when the iteration already has got records.
 func (p Paging) size(got int) int {
 	size := p.PageSize
 	if size <= 0 {
@@ -50,10 +52,11 @@ func (p Paging) size(got int) int {
 	return size
 }
 
-// The tag query of a field names the parameter of the API that the field sets. A test compares the parameters of each query with
-// the published description.
+// The tag "query" of a field names the API's parameter that the field sets. A test compares the parameters of each
+// query type with the published API description.
 
-// EntryQuery selects entries.
+// EntryQuery selects the entries of a project that a list has, and their order. The zero value selects all entries,
+// the last updated first.
 type EntryQuery struct {
 	Paging
 
@@ -69,18 +72,31 @@ type EntryQuery struct {
 	EmbeddableID string `query:"embeddable_id"`
 	ContactID    string `query:"contact_id"`
 	GroupID      string `query:"group_id"`
-	// Completed selects entries with a page view of their last page, or those without; nil is any.
+	// Version selects entries with a page view of this version; nil selects entries of all versions. If Version is
+	// set, Completed and FurthestPage only use the page views of the version.
+	Version *int64 `query:"version"`
+	// Completed selects entries with (true) or without (false) a page view of their last page; nil selects both.
 	Completed *bool `query:"completed"`
+	// FurthestPage selects entries whose furthest page has this index; nil selects all. A FurthestPage requires an
+	// EmbeddableID.
+	FurthestPage *int64 `query:"furthest_page"`
+	// Answer selects entries with this value, or with an array that has this value, at a top-level key of entry_data.
+	// AnswerKey, if set, is that key. Answer is JSON, as in [AnswerValue]; an empty Answer selects all.
+	Answer    string `query:"answer"`
+	AnswerKey string `query:"answer_key"`
+	// Search selects entries with an answer that contains this text of 3 to 256 characters, in any letter case; empty
+	// is any.
+	Search string `query:"search"`
 }
 
-// EventQuery selects events of one entry.
+// EventQuery is the order and the paging of a list of one entry's events.
 type EventQuery struct {
 	Paging
 
 	Direction Direction `query:"direction"`
 }
 
-// PageViewQuery selects entries for a list of page views.
+// PageViewQuery selects the entries whose page views a list has, and their order. The zero value selects all entries.
 type PageViewQuery struct {
 	Paging
 
@@ -92,33 +108,41 @@ type PageViewQuery struct {
 	EmbeddableID string `query:"embeddable_id"`
 	ContactID    string `query:"contact_id"`
 	GroupID      string `query:"group_id"`
-	// Completed selects entries with a page view of their last page, or those without; nil is any.
+	// Version selects entries with a page view of this version; nil selects entries of all versions. If Version is
+	// set, Completed and FurthestPage only use the page views of the version.
+	Version *int64 `query:"version"`
+	// Completed selects entries with (true) or without (false) a page view of their last page; nil selects both.
 	Completed *bool `query:"completed"`
-	// IncludeURLs asks for the URL of each page view.
+	// FurthestPage selects entries whose furthest page has this index; nil selects all. A FurthestPage requires an
+	// EmbeddableID.
+	FurthestPage *int64 `query:"furthest_page"`
+	// IncludeURLs asks the server for the URL of each page view, which the server otherwise leaves out.
 	IncludeURLs bool `query:"include_urls"`
 }
 
-// EmbeddableQuery controls the iteration over embeddables, which are always ordered by id.
+// EmbeddableQuery is the paging of a list of a project's embeddables. The list is always ordered by id.
 type EmbeddableQuery struct {
 	Paging
 }
 
-// VersionQuery selects versions of one embeddable.
+// VersionQuery is the order and the paging of a list of one embeddable's versions.
 type VersionQuery struct {
 	Paging
 
 	Direction Direction `query:"direction"`
 }
 
-// ExperimentQuery selects experiments, which are always ordered by creation time, the newest first.
+// ExperimentQuery selects the experiments of a project that a list has. The list is always ordered by creation time,
+// the newest first.
 type ExperimentQuery struct {
 	Paging
 
-	// Status selects experiments with this status; the zero value selects all.
+	// Status selects experiments with this status; the zero value selects experiments of all statuses.
 	Status ExperimentStatus `query:"status"`
 }
 
-// valuesOf returns the parameters that a query sets: those of its fields that are not zero.
+// valuesOf returns the query parameters of query, a struct whose fields have the tag "query". Fields with the zero
+// value set no parameter.
 func valuesOf(query any) url.Values {
 	v := url.Values{}
 	addValues(v, reflect.ValueOf(query))
@@ -139,7 +163,7 @@ func addValues(v url.Values, query reflect.Value) {
 	}
 }
 
-// textOf returns a value as the API reads it, or "" for no time.
+// textOf returns a value in the form of the API's parameters. textOf returns "" for the zero time.
 func textOf(value any) string {
 	at, ok := value.(time.Time)
 	switch {

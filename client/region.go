@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Region reads the region of projectID and its offset at the time at; the zero time is now. It is for trusted services:
-// the client's key must be an internal key, which no other operation accepts. For a project without a region, and for an
-// unknown project, the server returns the [DefaultRegion].
+// Region reads the region of projectID and its offset from UTC at the time at; the zero time is now. Region is for
+// trusted services: the client's key must be an internal key, which no other operation accepts. For a project without a
+// region, and for an unknown project, the server returns the [DefaultRegion].
 //
-// Services that call it often use the package region, which has a cache.
+// A service that needs regions often should use the package region, which caches them.
 func (c *Client) Region(ctx context.Context, projectID string, at time.Time) (Region, error) {
 	var region Region
 	body, source, err := c.RegionJSON(ctx, projectID, at)
@@ -27,7 +27,8 @@ func (c *Client) Region(ctx context.Context, projectID string, at time.Time) (Re
 	return region, nil
 }
 
-// RegionJSON reads the region like [Client.Region], but returns the bytes of the answer, and the region's source.
+// RegionJSON reads the region like [Client.Region], but returns the body of the answer unchanged and unchecked, and the
+// region's source.
 func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time) (body []byte, source RegionSource, err error) {
 	lookUp := struct {
 		ProjectID string     `json:"projectId"`

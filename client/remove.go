@@ -7,32 +7,34 @@ import (
 	"time"
 )
 
-// Removed counts the entries and events that a request removed.
+// Removed is how many entries and events the server removed in one request.
 type Removed struct {
 	Entries int `json:"entries"`
 	Events  int `json:"events"`
-	// More reports that the request reached its bound. Repeat it to remove the rest.
+	// More reports that the request reached the server's bound for one request. The caller repeats the request to
+	// remove the rest.
 	More bool `json:"more,omitzero"`
 }
 
-// EraseEntry removes an entry and its events permanently: the server rejects later data for its id. Repeating it does no
-// harm.
+// EraseEntry removes an entry and its events permanently: the server rejects later data for the entry's id. Erasing an
+// erased entry does no harm.
 func (a *Administrator) EraseEntry(ctx context.Context, projectID, entryID string) (Removed, error) {
 	var removed Removed
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "entries", entryID), nil, &removed)
 	return removed, err
 }
 
-// EraseContact permanently removes all entries of a contact, all entries that an event of the contact names, and their
-// events. Repeating it does no harm.
+// EraseContact permanently removes all entries of a contact, and all entries that an event of the contact names. The
+// events of these entries are removed too. Repeating EraseContact does no harm.
 func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID string) (Removed, error) {
 	var removed Removed
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "contacts", contactID), nil, &removed)
 	return removed, err
 }
 
-// Purge removes entries that were last updated before a time, and older events whose entry never arrived. One request
-// removes at most 10,000 entries. A dry run counts them and removes nothing. Repeating Purge does no harm.
+// Purge removes entries that were last updated before a time, with their events, and older events whose entry never
+// arrived. One request removes at most 10,000 entries. With dryRun, the server counts the entries and events and
+// removes nothing. Repeating Purge does no harm.
 func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Removed, error) {
 	var removed Removed
 	wanted := struct {
@@ -43,15 +45,18 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 	return removed, err
 }
 
-// RemovedProject counts the records of a project that one request removed, and its revoked keys.
+// RemovedProject is how many records of a project, such as entries and keys, the server removed or revoked in one
+// request.
 type RemovedProject struct {
-	// Records holds the numbers of removed records by their name, such as "entries".
+	// Records holds the number of removed records by kind, such as "entries".
 	Records map[string]int
-	// More reports that the request reached its bound. Repeat it to remove the rest.
+	// More reports that the request reached the server's bound for one request. The caller repeats the request to
+	// remove the rest.
 	More bool
 }
 
-// UnmarshalJSON decodes the answer: numbers of records, and "more".
+// UnmarshalJSON decodes the server's answer. Each number in the answer becomes one of Records, and "more" becomes
+// More.
 func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	var fields map[string]any
 	if err := json.Unmarshal(b, &fields); err != nil {
@@ -71,9 +76,9 @@ func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// RemoveProject revokes the project's keys, and then removes its data from all services. If a service fails, the error is an
-// [*Error] with the code "unavailable" that names it. Repeat RemoveProject then, and while the result has More. Repeating it
-// does no harm.
+// RemoveProject revokes the project's keys, and then removes its data from all services. If a service fails again and
+// again, the error has the code [CodeUnavailable] and a message that names the service. The caller repeats
+// RemoveProject after such an error, and while the result has More. Repeating RemoveProject does no harm.
 func (a *Administrator) RemoveProject(ctx context.Context, projectID string) (RemovedProject, error) {
 	var removed RemovedProject
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil, &removed)

@@ -14,22 +14,24 @@ import (
 	"time"
 )
 
-// Retry bounds the number of attempts of a request and the waits between them. A field that is zero has its default.
+// Retry is how often the client attempts a request, and how long it waits between the attempts. A field that is zero
+// has its default.
 type Retry struct {
-	// Attempts bounds the number of attempts, including the first. 1 never retries, [Forever] never gives up. Default: 8,
-	// over about half a minute.
+	// Attempts is the greatest number of attempts, including the first. 1 never retries, and [Forever] retries without
+	// a bound. Default: 8.
 	Attempts int
-	// Base is the wait before the second attempt if the server asks for none. It doubles with each further attempt up to
-	// Longest. The real wait is random, between half of that and all of it. Default: 200 ms.
+	// Base is the wait before the second attempt if the server asks for none. The wait doubles before each further
+	// attempt, up to Longest. The real wait is random, between half of the wait and the whole. Default: 200 ms.
 	Base time.Duration
-	// Longest bounds one wait. If the server asks for a longer one, the request fails at once with the server's error.
-	// Default: 2 minutes.
+	// Longest is the longest wait before an attempt if the server asks for none. If the server asks for a longer wait,
+	// the request fails at once with the server's error. To a shorter wait that the server asks for, the client adds a
+	// random time. Default: 2 minutes.
 	Longest time.Duration
-	// Notify, if set, is called before each wait with the error and the length of the wait.
+	// Notify, if set, is called before each wait for another attempt, with the error and the length of the wait.
 	Notify func(err error, wait time.Duration)
 }
 
-// Forever is a number of attempts without a bound, for [Retry].
+// Forever is a value of [Retry].Attempts: the client retries without a bound on the number of attempts.
 const Forever = math.MaxInt
 
 func (r Retry) withDefaults() Retry {
@@ -39,19 +41,21 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// Timeouts bound the silence of the network and the server. A field that is zero has its default. None of them bounds a
-// whole request: ctx does.
+// Timeouts are how long the client waits while the network or the server is silent. A field that is zero has its
+// default. No field bounds the time of a whole request: the caller's ctx does.
 type Timeouts struct {
-	// Connect bounds connecting, and then the TLS handshake. Default: 10 s.
+	// Connect is the longest time for connecting, and then for the TLS handshake. Default: 10 s.
 	Connect time.Duration
-	// Answer bounds the time from the end of the request to the answer's headers. It must be longer than a wait for
-	// changes (60 s). Default: 2 minutes; 10 minutes for an [Ingester] and an [Administrator].
+	// Answer is the longest time from the end of the request to the answer's headers. Answer must be longer than a
+	// wait for changes, which is at most 60 s. The default is 2 minutes, and 10 minutes for an [Ingester] and an
+	// [Administrator].
 	Answer time.Duration
-	// Silence bounds the time without a byte within a body. Default: 2 minutes.
+	// Silence is the longest time without a byte within a body. Default: 2 minutes.
 	Silence time.Duration
 }
 
-// transport returns an HTTP transport with the time-outs.
+// transport returns the client's default HTTP transport, with the time-outs Connect and Answer. The type whole applies
+// Silence.
 func (t Timeouts) transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -64,7 +68,8 @@ func (t Timeouts) transport() *http.Transport {
 	}
 }
 
-// transport sends requests and retries those that may succeed later.
+// transport sends requests with the key and the headers of a client, and retries requests that may succeed later.
+// Client, Ingester and Administrator embed a transport.
 type transport struct {
 	base      string
 	apiKey    func(context.Context) (string, error) // nil for none
@@ -74,7 +79,7 @@ type transport struct {
 	retry     Retry
 	timeouts  Timeouts
 
-	// Replaced in tests.
+	// Tests replace sleep and jitter, so that waits take no time and are not random.
 	sleep  func(context.Context, time.Duration) error
 	jitter func(time.Duration) time.Duration
 }
@@ -90,8 +95,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// randomJitter returns a random duration below d, so that clients that failed at the same time do not retry at the same
-// time.
+// randomJitter returns a random duration below d. randomJitter keeps clients that failed at the same time from
+// retrying at the same time.
 func randomJitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -101,13 +106,13 @@ func randomJitter(d time.Duration) time.Duration {
 
 type requestIDKey struct{}
 
-// StoreRequestID returns a context whose calls store the X-Request-Id of their latest answer in id. The operator finds a
-// request by it. Only one call at a time may use the context.
+// StoreRequestID returns a context with which a call stores the X-Request-Id of its latest answer in id. The operator
+// finds the request in the logs by that id. Only one call at a time may use the context.
 func StoreRequestID(ctx context.Context, id *string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// brokenBody marks an error of reading the answer's body, after which another attempt may succeed.
+// brokenBody wraps an error of reading an answer's body. The client retries after a brokenBody.
 type brokenBody struct{ cause error }
 
 func (e *brokenBody) Error() string {
@@ -116,8 +121,8 @@ func (e *brokenBody) Error() string {
 
 func (e *brokenBody) Unwrap() []error { return []error{ErrIncomplete, e.cause} }
 
-// whole is a body that marks its read errors with brokenBody. It gives up if nothing arrives for the length of silence. A
-// slow reader does not count.
+// whole is an answer's body whose read errors are of the type brokenBody. Read aborts the request if no byte arrives
+// for the time silence. The time between two calls of Read does not count.
 type whole struct {
 	io.ReadCloser
 	silence time.Duration
@@ -137,14 +142,15 @@ func (b whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unanswered marks an error of the connection: no answer arrived.
+// unanswered wraps an error of the connection: no answer arrived. The client retries after an unanswered that is
+// temporary.
 type unanswered struct{ cause error }
 
 func (e *unanswered) Error() string { return e.cause.Error() }
 func (e *unanswered) Unwrap() error { return e.cause }
 
-// temporary reports whether another attempt may succeed. It cannot if the name does not exist or the certificate is
-// invalid.
+// temporary reports whether another attempt may succeed. temporary returns false for a host name that does not exist,
+// and for an invalid certificate.
 func (e *unanswered) temporary() bool {
 	if name, ok := errors.AsType[*net.DNSError](e.cause); ok && name.IsNotFound {
 		return false
@@ -153,10 +159,9 @@ func (e *unanswered) temporary() bool {
 	return !certificate
 }
 
-// do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. It calls
-// receive for each successful answer, and receive must discard the data of earlier calls. do retries after errors of
-// reading the body. Other errors of receive are final. do closes the body. After a 401, it repeats the request once if the
-// key has changed.
+// do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. receive
+// is called for each successful answer, and must discard the data of earlier calls. Errors of receive are final, except
+// for those of reading the body. After a 401, do repeats the request once if the key has changed.
 func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
 	for attempt := 1; ; attempt++ {
 		key, err := t.key(ctx)
@@ -164,7 +169,7 @@ func (t *transport) do(ctx context.Context, build func(context.Context) (*http.R
 			err = t.once(ctx, key, build, receive)
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized {
-			// The key may have been rotated since it was read.
+			// The key may have been rotated after this attempt read it.
 			if now, keyErr := t.key(ctx); keyErr == nil && now != key {
 				err = t.once(ctx, now, build, receive)
 			}
@@ -217,7 +222,8 @@ func (t *transport) once(ctx context.Context, key string, build func(context.Con
 	return receive(resp)
 }
 
-// wait returns the wait before the next attempt, and reports whether there is a next attempt.
+// wait returns how long the client waits after the error err of an attempt, and reports whether the client attempts
+// again.
 func (t *transport) wait(err error, attempt int) (time.Duration, bool) {
 	if attempt >= t.retry.Attempts {
 		return 0, false

@@ -1,12 +1,13 @@
-// Package clienttest is a fake of the API for tests of programs that use the client. It serves the records that it is
-// given, page by page, and keeps what is sent to it.
+// Package clienttest is a fake of the API for tests of programs that use the client. The fake serves the records of
+// [Data] page by page, and keeps the records that a program sends.
 //
 //	api := clienttest.New(clienttest.Data{Entries: []client.Entry{{ProjectID: "pr_1", EntryID: "en_1"}}})
 //	defer api.Close()
 //	c, err := client.New(api.URL)
 //
-// It does not sort, filter or validate, and a change feed has only the changes that it is given. A test of these asks a real
-// server, which `lectern up` runs.
+// The fake does not sort or validate records, and ignores the parameters that filter lists. The fake's change feed has
+// only the changes of Data and AddChanges. A test of sorting, filters or validation needs a real server, which `lectern
+// up` runs.
 package clienttest
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Data holds the records of the fake. Records without a project of their own are in every project.
+// Data holds the records that the fake serves. The fake serves Experiments and Changes in every project.
 type Data struct {
 	Entries     []client.Entry
 	Events      []client.Event
@@ -30,11 +31,13 @@ type Data struct {
 	Experiments []client.Experiment
 	Changes     []client.Change
 	Projects    []client.Project
-	// Regions holds the zones of projects by id, such as Europe/Berlin. Other projects have the default region.
+	// Regions holds the time zones of projects by project id, such as Europe/Berlin. Other projects have
+	// America/Los_Angeles.
 	Regions map[string]string
 }
 
-// Server is a running fake. Its methods are safe for concurrent use.
+// Server is a running fake of the API; its URL is the base URL for [client.New]. The methods of Server are safe for
+// concurrent use.
 type Server struct {
 	*httptest.Server
 
@@ -47,7 +50,7 @@ type Server struct {
 	close   func()        // closes closing
 }
 
-// New starts a fake with data. The caller closes it.
+// New starts a fake that serves data. The caller calls Close at the end.
 func New(data Data) *Server {
 	s := &Server{data: data, sent: map[string][]string{}, changed: make(chan struct{}), closing: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
@@ -90,20 +93,22 @@ func New(data Data) *Server {
 	return s
 }
 
-// Close ends the waits of followers, then stops the fake. It blocks until all other requests have ended.
+// Close ends the requests that wait for changes, then stops the fake. Close blocks until all other requests have
+// ended.
 func (s *Server) Close() {
 	s.close()
 	s.Server.Close()
 }
 
-// SetKey makes the fake refuse all requests without this key from now on, as after a rotation. An empty key allows all.
+// SetKey makes the fake answer 401 to each request without this key from now on, as after a rotation. An empty key
+// allows all requests.
 func (s *Server) SetKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.key = key
 }
 
-// AddChanges appends changes to the feed, and ends the waits of followers.
+// AddChanges appends changes to the feed of every project, and wakes the requests that wait for changes.
 func (s *Server) AddChanges(changes ...client.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +117,8 @@ func (s *Server) AddChanges(changes ...client.Change) {
 	s.changed = make(chan struct{})
 }
 
-// Sent returns the lines that were posted to /internal/ and resource, such as "entries".
+// Sent returns the lines that programs posted to /internal/ and resource, such as "entries", in the order of their
+// arrival.
 func (s *Server) Sent(resource string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +205,8 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]int{"stored": n})
 }
 
-// one serves the record whose id is the named part of the path.
+// one returns a handler of a single record: the record of all whose id is in the path parameter part. If there is
+// none, the answer is 404 with the code unknown.
 func one[T any](part, unknown string, all func(*http.Request) []T, id func(T) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, record := range all(r) {
@@ -212,7 +219,8 @@ func one[T any](part, unknown string, all func(*http.Request) []T, id func(T) st
 	}
 }
 
-// list serves records page by page. A cursor is the number of records before it.
+// list returns a handler of a list that serves the records of all page by page. A cursor is the number of records
+// before the page.
 func list[T any](all func(*http.Request) []T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		records := all(r)
@@ -225,7 +233,7 @@ func list[T any](all func(*http.Request) []T) http.HandlerFunc {
 	}
 }
 
-// cut returns the requested page, and its end.
+// cut returns the page that the parameters cursor and limit of r select, and the index in all at which the page ends.
 func cut[T any](r *http.Request, all []T) (page []T, end int) {
 	from, _ := strconv.Atoi(r.FormValue("cursor"))
 	limit, err := strconv.Atoi(r.FormValue("limit"))
@@ -247,7 +255,7 @@ func keep[T any](all []T, is func(T) bool) []T {
 	return kept
 }
 
-// write writes a page in the requested format.
+// write writes a page as NDJSON if r accepts it, otherwise as a JSON array.
 func write[T any](w http.ResponseWriter, r *http.Request, page []T) {
 	if r.Header.Get("Accept") != "application/x-ndjson" {
 		writeJSON(w, append([]T{}, page...))

@@ -1,3 +1,3 @@
-// Package openapi only has tests. They generate clients from the published API description with third-party generators,
-// and call every operation with them.
+// Package openapi only has tests. The tests generate clients from the published API description with third-party
+// generators, and call every operation with each client.
 package openapi

@@ -1,7 +1,8 @@
-// Package admission bounds what requests may take of the things that they share. docs/explanation/admission.md explains
-// the whole: what is shared, for whom each part is bounded, and what a request over a bound is answered.
+// Package admission bounds how much requests may take of the resources that they share, such as requests in flight and
+// memory. docs/explanation/admission.md explains which resources have a bound, and what the server answers over a
+// bound.
 //
-// It bounds one process and shares nothing with others.
+// Each process counts on its own: every bound holds for one process.
 package admission
 
 import (
@@ -16,23 +17,25 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// ErrFull is returned if all of a pool is taken, and ErrShare if a holder has its share.
+// ErrFull and ErrShare are the errors of [Pool.Take]; [Pool.Move] returns only ErrShare. ErrFull means that the amount
+// does not fit into the pool, and ErrShare that it does not fit into the holder's share.
 var (
 	ErrFull  = errors.New("all of it is taken")
 	ErrShare = errors.New("the holder has its share")
 )
 
-// Holder is a project, or the network of clients whose project is not known. The zero Holder is a client whose network is
-// not known either, and has no share of its own.
+// Holder identifies a taker of a [Pool]: a project, or the network of a client whose project is not known. The zero
+// Holder is a client whose network is not known. No share bounds the zero Holder.
 type Holder struct {
 	name   string
 	around string // of an IPv6 /64: its /48, which has twice a share
 }
 
-// Project returns the project as a Holder.
+// Project returns the project with the id as a Holder.
 func Project(id string) Holder { return Holder{name: "project " + id} }
 
-// Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64.
+// Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64. All networks of an
+// IPv6 /48 together have twice a share.
 func Network(address string) Holder {
 	h := Holder{name: "network " + httpapi.Network(address)}
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
@@ -43,8 +46,8 @@ func Network(address string) Holder {
 	return h
 }
 
-// Client returns the network of the client whose request has this Info. It is the zero Holder if the client's address may be
-// that of a proxy for all clients.
+// Client returns the network of the client that sent the request with this Info. If info.ClientKnown is false, Client
+// returns the zero Holder, which has no share.
 func Client(info *httpapi.Info) Holder {
 	if !info.ClientKnown {
 		return Holder{}
@@ -52,8 +55,8 @@ func Client(info *httpapi.Info) Holder {
 	return Network(info.ClientAddress)
 }
 
-// Pool is an amount of something that requests take and give back: requests in flight, waits, bytes. Each holder may have
-// a share of it. A Pool may be used from several goroutines.
+// Pool is a limited amount of a resource that requests take and give back: requests in flight, waits or bytes. Each
+// holder may have a share of the pool. A Pool may be used from several goroutines.
 type Pool struct {
 	name        string
 	size, share int64
@@ -64,8 +67,8 @@ type Pool struct {
 	refused int64
 }
 
-// NewPool returns a pool of a size. A holder may have up to the given share of it. A size of 0 sets no bound, and has no
-// shares.
+// NewPool returns a Pool of the given size, in the unit of its resource. One holder may have up to share of the pool. A
+// size of 0 sets no bound, and then share has no effect. The metrics of [Measure] show the name.
 func NewPool(name string, size, share int64) *Pool {
 	return &Pool{name: name, size: size, share: share, by: map[string]int64{}}
 }
@@ -73,8 +76,9 @@ func NewPool(name string, size, share int64) *Pool {
 // Eighth is the usual share of one holder: an eighth of a pool, and at least 1.
 func Eighth(size int64) int64 { return max(1, size/8) }
 
-// Take takes n for a holder. The error is ErrShare or ErrFull. A holder that has nothing may take more than its share, and
-// more than all if nothing is taken. Otherwise something larger could never be served.
+// Take takes n of the pool for a holder. The error is ErrShare if the holder would exceed its share, and ErrFull if the
+// pool would exceed its size. A holder that has nothing may exceed its share. A holder may exceed the size of a pool of
+// which nothing is taken.
 func (p *Pool) Take(holder Holder, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +94,8 @@ func (p *Pool) Take(holder Holder, n int64) error {
 	return nil
 }
 
-// Move passes n from one holder to another, whose share bounds it. The error is ErrShare.
+// Move passes n of the pool from one holder to another. The error is ErrShare if the new holder would exceed its share;
+// then both holders keep what they have. A new holder that has nothing may exceed its share.
 func (p *Pool) Move(from, to Holder, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +111,7 @@ func (p *Pool) Move(from, to Holder, n int64) error {
 	return nil
 }
 
-// Give gives back n of a holder.
+// Give gives n back to the pool. The holder must have taken at least n.
 func (p *Pool) Give(holder Holder, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,10 +142,10 @@ func (p *Pool) add(holder Holder, n int64) {
 	}
 }
 
-// Measure registers for each pool
+// Measure registers two metrics for each pool:
 //
-//	lectern.admission.used{pool}      what is taken, in the pool's unit
-//	lectern.admission.refused{pool}   requests that it refused
+//	lectern.admission.used{pool}      the amount that is taken, in the pool's unit
+//	lectern.admission.refused{pool}   requests that the pool refused
 func Measure(provider metric.MeterProvider, pools ...*Pool) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/shared/admission")
 	used, err1 := meter.Int64ObservableGauge("lectern.admission.used",

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/pagelist"
 )
 
-// ReadOptions bound the large reads of one process.
+// ReadOptions bound how many statements of large lists one process runs at once.
 type ReadOptions struct {
 	// How many statements of large lists, and of lists whose filter has no index, query the database at once. The others
 	// wait in turns. One project has at most half of them. Keep it below DATABASE_MAX_CONNS. 0: the CPUs that the process
@@ -22,10 +22,10 @@ type ReadOptions struct {
 	LargeReads int `env:"LARGE_READS" envDefault:"0"`
 }
 
-// mostReads is the greatest LARGE_READS.
+// mostReads is the greatest value of LARGE_READS that [ReadOptions.Validate] allows.
 const mostReads = 100_000
 
-// Validate reports a value that is out of range.
+// Validate reports a LARGE_READS below 0 or above 100,000.
 func (o ReadOptions) Validate() error {
 	if o.LargeReads < 0 || o.LargeReads > mostReads {
 		return config.Invalid("LARGE_READS", o.LargeReads, "an integer from 0 to 100000")
@@ -33,8 +33,9 @@ func (o ReadOptions) Validate() error {
 	return nil
 }
 
-// Reads gives turns to large reads. It is the [pagelist.Limiter] of a process. A statement first waits for its project,
-// then for a place among all. So a project with many lists has no more of these places than one with few.
+// Reads is the [pagelist.Limiter] of a process: it bounds how many statements of large lists run at once. A statement
+// first waits until its project is below its share, then until the process is below its bound. A project with many
+// statements therefore competes with other projects for only as many places as its share.
 type Reads struct {
 	all     *semaphore.Weighted
 	share   int64
@@ -46,13 +47,15 @@ type Reads struct {
 
 var _ pagelist.Limiter = (*Reads)(nil)
 
-// readers are the large reads of one project.
+// readers bounds the large reads of one project. count is how many large reads run or wait. turns lets as many run as
+// the project's share.
 type readers struct {
 	count int // under Reads.mu
 	turns *semaphore.Weighted
 }
 
-// NewReads returns a Reads.
+// NewReads returns a Reads that lets o.LargeReads statements run at once, or as many as the process has CPUs if
+// o.LargeReads is 0. One project may run half of these statements, and at least 1.
 func NewReads(o ReadOptions) *Reads {
 	size := o.LargeReads
 	if size <= 0 {
@@ -61,8 +64,8 @@ func NewReads(o ReadOptions) *Reads {
 	return &Reads{all: semaphore.NewWeighted(int64(size)), share: int64(max(1, size/2)), projects: map[string]*readers{}}
 }
 
-// Acquire waits until the project in the request's Info may run one more statement. The caller ends it by release. The
-// error is that of ctx.
+// Acquire waits until one more statement may run, both of the project in the request's Info and of the process. The
+// caller calls release after the statement. If ctx ends first, Acquire returns the error of ctx.
 func (r *Reads) Acquire(ctx context.Context) (release func(), err error) {
 	id := httpapi.InfoFrom(ctx).ProjectID
 	p := r.join(id)
@@ -96,7 +99,7 @@ func (r *Reads) join(id string) *readers {
 	return p
 }
 
-// part forgets a project without reads.
+// part notes that a read of the project has ended or given up. After the project's last read, part removes the project.
 func (r *Reads) part(id string, p *readers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +108,7 @@ func (r *Reads) part(id string, p *readers) {
 	}
 }
 
-// Measure registers
+// Measure registers one metric:
 //
 //	lectern.large_reads.waiting   statements that wait for their turn
 func (r *Reads) Measure(provider metric.MeterProvider) error {

@@ -17,15 +17,15 @@ import (
 )
 
 // AdminKeys are the keys of ADMIN_API_KEYS, each with the name of the administrator that holds it. An administrator may
-// have several keys, so that one can be replaced without a gap.
+// have several keys, so that the operator can replace a key without a gap.
 type AdminKeys struct {
 	names []string
 	keys  *trustedkeys.Set
 }
 
 // ParseAdminKeys parses entries of the form "name=key". A name has 1 to 64 letters, digits and any of "._@-"; a key has
-// 16 to 256 visible ASCII characters. No key may appear twice. The error is a [*config.Fault] that
-// shows no key.
+// 16 to 256 visible ASCII characters and no comma. No key may appear twice. The error is a [*config.Fault] that shows
+// no key.
 func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 	var (
 		names []string
@@ -65,27 +65,28 @@ func validAdminName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// Act holds the facts about an act that a handler knows, for the act's line in the audit log. It holds no personal
-// data. Both ids are public ids of API keys, or empty.
+// Act holds the facts about an administrator's act that only the handler knows. [AdminKeys.Protect] logs these facts in
+// the audit log. An Act holds no personal data. KeyID and NewKeyID are public ids of API keys, or empty.
 type Act struct {
 	// KeyID is the key that the act minted, replaced or revoked.
 	KeyID string
-	// NewKeyID is the key that replaces it.
+	// NewKeyID is the key that replaces the key of KeyID.
 	NewKeyID string
 	// Removed counts what the act removed, up to a failure: a struct of numbers with JSON names. Nil: the act removes
 	// nothing.
 	Removed any
 }
 
-// AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does.
+// AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does. The handler
+// sets the fields of act for the audit log.
 type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 
-// Protect passes requests to next that send exactly one [KeyHeader], with an admin key. It answers others Unauthorized
-// before it reads any of the body, or RateLimited, if too many refused keys came from the client's network. After next,
-// it logs the act in one line of the audit log.
+// Protect passes a request to next if it has exactly one [KeyHeader], with a key of ADMIN_API_KEYS. Any other request
+// gets Unauthorized before its body is read. While a client's network has sent too many refused keys, its requests with
+// a key get RateLimited, even if the key is right. After next, Protect logs the act in one line of the audit log.
 //
-// The line has actor, action, project and key_id. It has new_key_id if the act replaced a key, and removed if the act
-// removes data. Its outcome is "done" or the code of the error, "internal" after a panic. LOG_LEVEL does not hide the line.
+// The line has actor, action, project and outcome, and those fields of the [Act] that the handler has set. The outcome
+// is "done" or the code of the error, "internal" after a panic. LOG_LEVEL does not hide the line.
 func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		found, err := findKey(r, k.keys)
@@ -103,7 +104,7 @@ func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFun
 // errPanicked is the outcome of an act whose handler panics. The act may have been done in part.
 var errPanicked = errors.New("the handler panicked")
 
-// audit logs one act.
+// audit logs one act of an administrator in the audit log. err is the handler's error; nil: the act is done.
 func audit(ctx context.Context, actor, action string, act *Act, err error) {
 	outcome := "done"
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 type Config struct {
 	// The database of the keys, with the role that reads them and writes their last use. Required in every process
 	// that verifies keys.
-	DatabaseURL config.Secret `env:"AUTH_DATABASE_URL"`
+	DatabaseURL config.ServerURL `env:"AUTH_DATABASE_URL"`
 
 	// The same database with the role that mints, rotates, lists and revokes keys: for the region service and the
 	// operator. migrate grants the role its rights. Not set: this process administers no keys.
-	AdminURL config.Secret `env:"AUTH_ADMIN_DATABASE_URL"`
+	AdminURL config.ServerURL `env:"AUTH_ADMIN_DATABASE_URL"`
 
 	// The same database with the role that owns it, only for the command migrate. Not set: the keys' database is not
 	// migrated.
-	MigrateURL config.Secret `env:"AUTH_MIGRATE_DATABASE_URL"`
+	MigrateURL config.ServerURL `env:"AUTH_MIGRATE_DATABASE_URL"`
 
-	// Redis holds what processes share: copies of keys, and the rates. Without Redis each process asks Postgres about once
-	// a second for each key in use, and no rate is limited.
+	// Redis holds what processes share: copies of keys, and the rates. Without Redis each process asks Postgres about
+	// once a second for each key in use, and no rate is limited.
 	Redis redisdb.Config
 
 	// How long after Postgres was read a copy of a key is used, in Redis and in processes together; from 2s to 1m.
@@ -56,11 +56,11 @@ type Config struct {
 	AnonRateLimit int `env:"ANON_RATE_LIMIT" envDefault:"200"`
 }
 
-// MaxCacheTTL is the longest AUTH_CACHE_TTL.
+// MaxCacheTTL is the longest AUTH_CACHE_TTL that [Config.Validate] allows.
 const MaxCacheTTL = time.Minute
 
-// Validate reports every fault at once. It does not require the URLs: which of them are required depends on the
-// process.
+// Validate reports every fault of the cache's time and of the rates at once. Validate does not require the URLs,
+// because a process needs only the URLs that it uses.
 func (c Config) Validate() error {
 	var errs []error
 	if c.CacheTTL < 2*CopyLife || c.CacheTTL > MaxCacheTTL {
@@ -80,12 +80,12 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// KeyRate returns the rate of a key that has no rate of its own.
+// KeyRate returns the rate of a key that has no rate of its own. The burst is twice the requests of a second.
 func (c Config) KeyRate() rates.Rate {
 	return rates.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
 }
 
-// AnonymousRate returns the rate of a client address that sends no key.
+// AnonymousRate returns the rate of a client network that sends no key. The burst is twice the requests of a second.
 func (c Config) AnonymousRate() rates.Rate {
 	return rates.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
 }

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// ErrNotLoaded is the error while the set of foreign keys is not loaded yet. A foreign key is an imported key, of any
-// form.
+// ErrNotLoaded is the error of [ForeignKeys.Has] until the set of foreign keys is loaded. A foreign key is an imported
+// key whose text does not have the form of [Mint].
 var ErrNotLoaded = errors.New("the foreign keys are not loaded yet")
 
-// ForeignSource lists the stored foreign keys.
+// ForeignSource is a store that lists its foreign keys, for [ForeignKeys].
 type ForeignSource interface {
 	// ForeignHashes calls add with the hash of each foreign key that was stored at since or later, or of all if since
-	// is zero. It leaves out revoked and expired keys. It returns the time, by the store's clock, up to which the
-	// result is complete.
+	// is zero. ForeignHashes leaves out revoked and expired keys, and returns the time, by the store's clock, up to
+	// which the result is complete.
 	ForeignHashes(ctx context.Context, since time.Time, add func(Hash)) (time.Time, error)
 }
 
 const (
-	// foreignEvery is the interval of looking for new foreign keys.
+	// foreignEvery is how often [ForeignKeys.Run] looks for new foreign keys.
 	foreignEvery = time.Second
 
-	// foreignOverlap is how far each look goes back before the last one: a key is stored with the time at which its
-	// transaction began.
+	// foreignOverlap is how far each look goes back before the end of the previous look. A key is stored with the time
+	// at which its transaction began, so a commit can add a key with an earlier time.
 	foreignOverlap = 30 * time.Second
 
-	// foreignRenew is the interval at which the whole set is loaded again, so that it forgets revoked keys.
+	// foreignRenew is how often [ForeignKeys.Run] loads the whole set again, which drops revoked and expired keys.
 	foreignRenew = 15 * time.Minute
 )
 
-// ForeignKeys knows which foreign keys are stored, by the first 64 bits of their hashes. It takes 8 bytes a key. A
-// random key passes with a chance of one in 2^64 for each stored key. It answers without a request, so a flood of
-// random keys reaches no store.
+// ForeignKeys is the set of the stored foreign keys. The set holds the first 64 bits of the hash of each key. A random
+// key is in the set with a chance of one in 2^64 for each stored key. A [Verifier] looks up a foreign key only if the
+// set has the key, so a flood of random foreign keys reaches no store.
 type ForeignKeys struct {
 	source ForeignSource
 	log    *slog.Logger
@@ -45,14 +45,16 @@ type ForeignKeys struct {
 	set    map[uint64]struct{}
 }
 
-// NewForeignKeys returns a set that is empty until [ForeignKeys.Run] has loaded it.
+// NewForeignKeys returns a set that [ForeignKeys.Run] must load first. Run reads the keys from source, and logs
+// failures to log.
 func NewForeignKeys(source ForeignSource, log *slog.Logger) *ForeignKeys {
 	return &ForeignKeys{source: source, log: log}
 }
 
 func prefix(h Hash) uint64 { return binary.BigEndian.Uint64(h[:8]) }
 
-// Has reports whether a foreign key of that hash may be stored. The error is [ErrNotLoaded] until the set is loaded.
+// Has reports whether a foreign key with the hash h may be stored. The set lacks keys that [ForeignKeys.Run] has not
+// read yet. The error is [ErrNotLoaded] until the set is loaded.
 func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -63,8 +65,8 @@ func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	return ok, nil
 }
 
-// Run keeps the set up to date until ctx ends. It logs the first failure of a series. A failure leaves the set as it
-// is.
+// Run reads new keys into the set every second until ctx ends, and loads the whole set again every 15 minutes. If a
+// read fails, Run keeps the set, logs the first failure of a series, and tries again.
 func (k *ForeignKeys) Run(ctx context.Context) {
 	ticker := time.NewTicker(foreignEvery)
 	defer ticker.Stop()
@@ -99,7 +101,8 @@ func (k *ForeignKeys) Run(ctx context.Context) {
 	}
 }
 
-// load adds the keys that were stored at since or later. If since is zero, it replaces the whole set.
+// load adds the keys that were stored at since or later to the set. If since is zero, load replaces the whole set. load
+// returns the time up to which the set is now complete.
 func (k *ForeignKeys) load(ctx context.Context, since time.Time) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

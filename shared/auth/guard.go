@@ -11,10 +11,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
-// KeyHeader is the request header with an API key, or with the shared key of a trusted service.
+// KeyHeader is the request header with an API key, an administrator's key, or the shared key of a trusted service.
 const KeyHeader = "X-Api-Key"
 
-// Guard protects operations. It checks the key, then its scope, then its rate, and answers with the first fault.
+// Guard protects the operations of an API. Guard checks the key of a request, then the key's scope, then the key's
+// rate, and answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
 	limiter   *rates.Limiter
@@ -22,14 +23,15 @@ type Guard struct {
 	anonymous rates.Rate
 }
 
-// NewGuard returns a Guard. keyRate is the rate of a key that has no rate of its own. anonymous is the rate of a
-// client address that sends no key.
+// NewGuard returns a Guard. keyRate is the rate of a key that has no rate of its own. anonymous is the rate of a client
+// network that sends no key.
 func NewGuard(v *Verifier, l *rates.Limiter, keyRate, anonymous rates.Rate) *Guard {
 	return &Guard{verifier: v, limiter: l, keyRate: keyRate, anonymous: anonymous}
 }
 
-// Protect passes requests to next if their key is one of the path's {projectId}, has the scope and is within its
-// rate. Every answer to a valid key has the headers of the rate. Protect writes the key's id to the request's Info.
+// Protect passes a request to next if its key is a key of the path's {projectId}, has the scope and is within the key's
+// rate. Every answer to a valid key has the headers of the rate, unless no rate applies. Protect writes the key's id
+// and project to the request's Info.
 func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -40,7 +42,7 @@ func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFu
 	}
 }
 
-// Holder is [Guard.Protect] for any key of the project, whatever its scopes. next gets what the key identifies.
+// Holder is [Guard.Protect] for any key of the project, whatever scopes the key has. next gets the key's Principal.
 func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -60,7 +62,7 @@ func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Princ
 	}
 }
 
-// Optional is [Guard.Protect] for requests with a key, and [Guard.Anonymous] for requests without one.
+// Optional is [Guard.Protect] for requests with a [KeyHeader], and [Guard.Anonymous] for requests without one.
 func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	anonymous := g.Anonymous(next)
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -75,7 +77,8 @@ func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerF
 	}
 }
 
-// Anonymous passes requests to next while their client's address is within the rate of requests without a key.
+// Anonymous passes a request to next while the client's network is within the rate of requests without a key. Over the
+// rate, the client gets RateLimited.
 func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := g.CheckAddress(r.Context(), httpapi.InfoFrom(r.Context()).ClientAddress); err != nil {
@@ -98,15 +101,15 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 	return next(w, r)
 }
 
-// Check reports whether key may be used for the project and scope now, and counts the request against its rate. It
-// serves callers whose project and key do not come from the path and [KeyHeader]. The error is the apierr to answer
-// (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero if the key
-// is not valid. Check writes the key's id and project to the request's Info.
+// Check reports whether key may be used for the project and scope now, and counts the request against the key's rate.
+// Check serves callers whose project and key do not come from the path and [KeyHeader]. The error is the apierr to
+// answer (such as Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero
+// if the key was not verified. Otherwise Check writes the key's id and project to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
 	return g.check(ctx, projectID, key, scope)
 }
 
-// check is [Guard.Check]. A scope of 0 is one that every key has.
+// check does the work of [Guard.Check]. If scope is 0, check does not look at the key's scopes.
 func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
@@ -129,8 +132,9 @@ func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (
 	return p, rate, err
 }
 
-// Still reports whether the key of a request that [Guard.Protect] passed may still be used. A request that has waited asks
-// before it gets data. The error is that of [Guard.Check]; it is Unavailable if no store of keys can be reached.
+// Still checks again that the key of a request that [Guard.Protect] passed may be used. A handler that has waited calls
+// Still before it answers with data. Still does not count against the rate. The error is the apierr to answer, as for
+// [Guard.Check], or the error of the request's context.
 func (g *Guard) Still(r *http.Request, projectID string, scope Scope) error {
 	key, err := keyOf(r.Header)
 	if err != nil {
@@ -146,8 +150,8 @@ func (g *Guard) Still(r *http.Request, projectID string, scope Scope) error {
 	return err
 }
 
-// CheckAddress counts a request without a key against the rate of its client's address. The error is the apierr
-// RateLimited.
+// CheckAddress counts a request without a key against the rate of the client address's network. Over the rate, the
+// error is the apierr RateLimited. The empty address has no rate.
 func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
 		return nil // no server has set an address
@@ -163,7 +167,8 @@ func tooMany(retryAfter time.Duration) error {
 		After(retryAfter)
 }
 
-// rateOf returns the rate of p, with a burst in the same proportion as the default's, or the default rate.
+// rateOf returns the rate of p's key. A key without a rate of its own has the default rate. A key's own rate has a
+// burst in the same proportion as the default rate. If the default rate is 0, no key has a limit.
 func (g *Guard) rateOf(p Principal) rates.Rate {
 	if p.Rate == 0 || g.keyRate.PerSecond == 0 {
 		return g.keyRate
@@ -172,7 +177,8 @@ func (g *Guard) rateOf(p Principal) rates.Rate {
 	return rates.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), rates.Max))}
 }
 
-// keyOf returns the key in the headers. A header that is sent twice is malformed, as either value may be meant.
+// keyOf returns the key in the headers h. Without the header, the error is [ErrMissing]. If the header is sent twice,
+// the error is [ErrMalformed], because the server cannot know which value the client means.
 func keyOf(h http.Header) (string, error) {
 	switch values := h[KeyHeader]; {
 	case len(values) == 0:

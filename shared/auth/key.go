@@ -14,8 +14,8 @@ import (
 //	rk_ + 32 base62 characters of randomness (190 bits) + 6 base62 characters of checksum
 //
 // The checksum is the CRC-32 (IEEE 802.3) of the 35 characters before it, in base62, most significant digit first,
-// padded with zeros. The digits are 0-9, A-Z, a-z. The checksum finds typing errors without a look-up, and scanners
-// of leaked secrets recognise a key by it. It is no protection.
+// padded with zeros. The digits are 0-9, A-Z, a-z. The checksum finds typing errors without a look-up, and scanners of
+// leaked secrets recognise a key by its checksum. The checksum protects nothing: anybody can compute it.
 const (
 	keyPrefix    = "rk_"
 	keyRandom    = 32
@@ -25,13 +25,13 @@ const (
 	base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Hash is the SHA-256 of a key's whole text. Stores hold it instead of the key.
+// Hash is the SHA-256 of a key's whole text. Stores hold the hash instead of the key.
 type Hash [sha256.Size]byte
 
-// String returns h in hexadecimal.
+// String returns the hash in hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// HashKey returns the hash of a key's text, of any form.
+// HashKey returns the hash of a key's text. The text may have any form, because HashKey does not check it.
 func HashKey(text string) Hash {
 	// A copy on the stack: a conversion of the string would allocate.
 	var buf [maxForeign]byte
@@ -42,7 +42,7 @@ func HashKey(text string) Hash {
 	return sha256.Sum256(buf[:n])
 }
 
-// Mint returns a new random key and its hash.
+// Mint returns the text of a new random key, and its hash. Mint stores nothing.
 func Mint() (config.Secret, Hash) {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)
@@ -52,8 +52,8 @@ func Mint() (config.Secret, Hash) {
 	return config.NewSecret(string(b)), sha256.Sum256(b)
 }
 
-// ParseKey returns the hash of a key of the form of [Mint]. It returns [ErrMalformed] for text of any other form or
-// with a wrong checksum.
+// ParseKey returns the hash of a key of the form of [Mint]. ParseKey returns [ErrMalformed] for text of any other form
+// or with a wrong checksum.
 func ParseKey(text string) (Hash, error) {
 	if !hasKeyForm(text) || !checksumFits(text) {
 		return Hash{}, ErrMalformed
@@ -61,8 +61,8 @@ func ParseKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// ParseForeignKey returns the hash of an imported key: 1 to 512 printable ASCII characters. It also returns
-// [ErrMalformed] for text of Mint's form with a wrong checksum.
+// ParseForeignKey returns the hash of an imported key of 1 to 512 printable ASCII characters. The error is
+// [ErrMalformed] for any other text, and for a text of the form of [Mint] with a wrong checksum.
 func ParseForeignKey(text string) (Hash, error) {
 	if text == "" || len(text) > maxForeign || hasKeyForm(text) && !checksumFits(text) {
 		return Hash{}, ErrMalformed
@@ -75,11 +75,11 @@ func ParseForeignKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// IsForeign reports whether text does not have the form of [Mint].
+// IsForeign reports whether text can only be an imported key: text does not have the form of [Mint].
 func IsForeign(text string) bool { return !hasKeyForm(text) }
 
-// NewKeyID returns a new public id of a key: "key_" and 20 random base62 characters (119 bits). No two keys of any
-// projects have the same id.
+// NewKeyID returns a new public id of a key: "key_" and 20 random base62 characters (119 bits). The ids are random
+// enough to differ in all projects.
 func NewKeyID() string {
 	return string(appendRandom62([]byte("key_"), 20))
 }
@@ -97,14 +97,16 @@ func hasKeyForm(text string) bool {
 	return true
 }
 
-// checksumFits expects a text that has the key's form.
+// checksumFits reports whether text ends with the checksum of the characters before. The caller has checked that text
+// has the form of a key.
 func checksumFits(text string) bool {
 	const body = keyLength - keyChecksum
 	sum := checksum(text[:body])
 	return string(sum[:]) == text[body:]
 }
 
-// checksum loops over the bytes itself: crc32's functions would copy the string to the heap for each request.
+// checksum returns the CRC-32 of text in 6 base62 digits. The loop is here because crc32's functions would copy the
+// string to the heap for each request.
 func checksum(text string) [keyChecksum]byte {
 	sum := ^uint32(0)
 	for i := range len(text) {
@@ -119,7 +121,8 @@ func checksum(text string) [keyChecksum]byte {
 	return out
 }
 
-// appendRandom62 appends n digits, each equally likely. It drops random bytes above the last whole run of 62.
+// appendRandom62 appends n random base62 digits to b. Each digit is equally likely, because appendRandom62 drops random
+// bytes of 248 (4 x 62) and more.
 func appendRandom62(b []byte, n int) []byte {
 	const whole = 256 / 62 * 62
 	var random [64]byte

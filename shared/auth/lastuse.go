@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Use is one use of a key.
+// Use states that the key KeyID of a project was used at the time At.
 type Use struct {
 	ProjectID string
 	KeyID     string
 	At        time.Time
 }
 
-// UseWriter stores when keys were last used.
+// UseWriter is a store to which [LastUse] writes when keys were last used.
 type UseWriter interface {
-	// WriteUses stores each use, unless a later one is stored already. Uses are sorted by project and then key, one
-	// for each key.
+	// WriteUses stores when each key was last used, unless a later time is stored already. A store may write one time
+	// for all keys of a project. Uses are sorted by project and then key, one for each key.
 	WriteUses(ctx context.Context, uses []Use) error
 }
 
-// maxUses bounds how many keys' uses wait to be written. Uses of further keys are dropped.
+// maxUses is how many keys' uses may wait to be written. [LastUse] drops the uses of further keys.
 const maxUses = 100_000
 
-// LastUse collects when keys are used, and writes the uses from time to time. It logs a failed write, and retries it
-// with the next flush. It holds at most maxUses keys and drops the uses of others.
+// LastUse collects when keys are used, and writes the uses to a [UseWriter] at each flush. A failed write is logged,
+// and the next flush retries it. LastUse holds the uses of at most maxUses keys and drops the uses of further keys.
 type LastUse struct {
 	writer UseWriter
 	log    *slog.Logger
@@ -38,7 +38,7 @@ type LastUse struct {
 
 type useKey struct{ project, key string }
 
-// NewLastUse returns a LastUse that writes to w.
+// NewLastUse returns a LastUse that writes to w. The caller starts [LastUse.Run].
 func NewLastUse(w UseWriter, log *slog.Logger) *LastUse {
 	return &LastUse{writer: w, log: log, pending: map[useKey]time.Time{}}
 }
@@ -52,7 +52,8 @@ func (u *LastUse) note(projectID, keyID string, at time.Time) {
 	}
 }
 
-// Flush writes the collected uses. It keeps those that it could not write.
+// Flush writes the collected uses. If the write fails, Flush logs the error and keeps the uses for the next flush, up
+// to those of maxUses keys.
 func (u *LastUse) Flush(ctx context.Context) {
 	u.mu.Lock()
 	pending := u.pending
@@ -80,7 +81,7 @@ func (u *LastUse) Flush(ctx context.Context) {
 	}
 }
 
-// Run flushes every interval until ctx ends. The caller flushes once more when it shuts down.
+// Run calls Flush every interval until ctx ends. Run does not flush at its end: the caller calls Flush at shutdown.
 func (u *LastUse) Run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

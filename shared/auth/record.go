@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Record is a key as a store holds it. No store holds the key itself.
+// Record holds the facts that a store has about a key. No store holds the key itself.
 type Record struct {
 	ID        string // public: logs and lists contain it
 	ProjectID string
@@ -18,9 +18,10 @@ type Record struct {
 	RevokedAt time.Time // zero: it is not revoked
 	// LastUsedAt is exact to about a minute; zero: never used.
 	LastUsedAt time.Time
-	// Foreign reports that the key was imported.
+	// Foreign reports that the key was imported and does not have the form of [Mint].
 	Foreign bool
-	// Owner is the object for which a program manages the key. Zero: people manage it. Look-ups leave it out.
+	// Owner is the object for which a program manages the key, or zero if people manage it. Look-ups of one key leave
+	// Owner out.
 	Owner Owner
 }
 
@@ -28,18 +29,19 @@ type Record struct {
 type Owner struct {
 	// Realm is the scope in which ID is unique: a cluster. One program manages all keys of a realm. Up to 256 bytes.
 	Realm string
-	// ID identifies the object in the realm. It is never used again for another object. Up to 256 bytes.
+	// ID identifies the object in the realm, and is never used again for another object. Up to 256 bytes.
 	ID string
 	// Name is the name that people use for the object. Up to 512 bytes.
 	Name string
 }
 
-// Active reports whether a key of the record is accepted at now.
+// Active reports whether the key is accepted at now: it is neither revoked nor expired.
 func (r Record) Active(now time.Time) bool {
 	return r.RevokedAt.IsZero() && (r.ExpiresAt.IsZero() || now.Before(r.ExpiresAt))
 }
 
-// Store finds the record of a key.
+// Store finds the record of a key. Package pgkeys implements a Store over Postgres. Other implementations, such as the
+// cache in Redis, ask that Store.
 type Store interface {
 	// Lookup returns the record of the project's key with that hash, even if the key is revoked or expired. The error
 	// is [ErrUnknown] if the project has no such key. Any other error is a fault of the store. A cache fills in only
@@ -47,14 +49,14 @@ type Store interface {
 	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
 }
 
-// Refusal is the reason why a key is not accepted. Clients get the same answer for all of them; the log has the
+// Refusal is the reason why a key is not accepted. Only the log shows the reason: clients get the same answer for every
 // reason.
 type Refusal string
 
-// Error returns the reason.
+// Error returns the reason, for the log.
 func (r Refusal) Error() string { return string(r) }
 
-// The reasons to refuse a key.
+// The reasons to refuse a key, as the log shows them.
 const (
 	ErrMissing   Refusal = "no API key was sent"
 	ErrMalformed Refusal = "the API key is malformed"
@@ -63,7 +65,7 @@ const (
 	ErrRevoked   Refusal = "the API key is revoked"
 )
 
-// Principal is the client that an accepted key identifies.
+// Principal is the client that an accepted key identifies, with the key's rights.
 type Principal struct {
 	KeyID     string
 	ProjectID string
@@ -73,7 +75,7 @@ type Principal struct {
 	ExpiresAt time.Time // zero: never
 }
 
-// LogValue logs a principal by its ids.
+// LogValue returns the ids of the key and of the project, so that a log has no name of a principal.
 func (p Principal) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key_id", p.KeyID), slog.String("project_id", p.ProjectID))
 }

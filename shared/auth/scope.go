@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Scope is one permission of a key.
+// Scope is one permission of a key: one bit of a [Scopes].
 type Scope uint32
 
-// The scopes that a key can have.
+// The scopes that a key can have, each with its name and the records or the service that the scope opens.
 const (
 	EntriesRead     Scope = 1 << iota // "entries:read": entries, events, page views
 	EmbeddablesRead                   // "embeddables:read": embeddables and their versions
@@ -18,16 +18,16 @@ const (
 	ProxyUse                          // "proxy:use": the credential proxy
 )
 
-// Scopes is a set of scopes.
+// Scopes is a set of permissions, with one bit for each [Scope]. The zero value is the empty set.
 type Scopes uint32
 
-// DefaultScopes are the scopes of a key that is minted without scopes: it reads everything and does not use the
-// proxy.
+// DefaultScopes are the scopes of a key that is minted without scopes. Such a key can read everything and cannot use
+// the proxy.
 const DefaultScopes = Scopes(EntriesRead | EmbeddablesRead | ExperimentsRead)
 
 var scopeNames = [...]string{"entries:read", "embeddables:read", "experiments:read", "proxy:use"}
 
-// ScopesOf returns the set of scopes.
+// ScopesOf returns the set that contains the given scopes, or the empty set if none are given.
 func ScopesOf(scopes ...Scope) Scopes {
 	var set Scopes
 	for _, s := range scopes {
@@ -36,10 +36,11 @@ func ScopesOf(scopes ...Scope) Scopes {
 	return set
 }
 
-// Has reports whether s is in the set.
+// Has reports whether s is in the set. The zero Scope is in no set.
 func (set Scopes) Has(s Scope) bool { return s != 0 && set&Scopes(s) == Scopes(s) }
 
-// Names lists the set's scopes, in the order of the constants.
+// Names returns the names of the set's scopes, such as "entries:read", in the order of the constants. Unknown bits have
+// no name.
 func (set Scopes) Names() []string {
 	names := make([]string, 0, bits.OnesCount32(uint32(set)))
 	for i, name := range scopeNames {
@@ -50,16 +51,16 @@ func (set Scopes) Names() []string {
 	return names
 }
 
-// String lists the set's scopes, separated by spaces.
+// String returns the names of the set's scopes, separated by spaces.
 func (set Scopes) String() string { return strings.Join(set.Names(), " ") }
 
-// String returns the scope's name.
+// String returns the scope's name, such as "entries:read", or "" for an unknown scope.
 func (s Scope) String() string { return Scopes(s).String() }
 
 // ScopeNames lists the names of all scopes, in the order of the constants.
 func ScopeNames() []string { return slices.Clone(scopeNames[:]) }
 
-// ScopeNamed returns the scope of exactly that name, and reports whether it exists.
+// ScopeNamed returns the scope with exactly the given name, and reports whether such a scope exists.
 func ScopeNamed(name string) (Scope, bool) {
 	i := slices.Index(scopeNames[:], name)
 	if i < 0 {
@@ -68,8 +69,8 @@ func ScopeNamed(name string) (Scope, bool) {
 	return 1 << i, true
 }
 
-// ParseScopes parses names of scopes. Each name may be a list, separated by spaces or commas. The error names the
-// first unknown scope, and the known ones.
+// ParseScopes parses names of scopes. Each name may be a list, separated by spaces or commas. The error names the first
+// unknown scope, and all known scopes.
 func ParseScopes(names ...string) (Scopes, error) {
 	set, unknown := KnownScopes(names...)
 	if len(unknown) > 0 {
@@ -78,8 +79,8 @@ func ParseScopes(names ...string) (Scopes, error) {
 	return set, nil
 }
 
-// KnownScopes parses names as [ParseScopes] does, and returns the unknown ones separately. A newer version may have
-// stored them. They grant nothing here.
+// KnownScopes parses names as [ParseScopes] does, and returns unknown names separately. A newer version of the program
+// may have stored the unknown names. An unknown name grants nothing here.
 func KnownScopes(names ...string) (known Scopes, unknown []string) {
 	for _, list := range names {
 		for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ' ' || r == ',' }) {

@@ -10,16 +10,16 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several,
-// so that one can be replaced without a gap. A project's key is never a shared key.
+// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several
+// keys, so that the operator can replace a key without a gap.
 type SharedKeys struct{ keys *trustedkeys.Set }
 
-// NewSharedKeys returns a set of keys. An empty set accepts no request.
+// NewSharedKeys returns the SharedKeys with the given keys. Without a key, Protect refuses every request.
 func NewSharedKeys(keys []config.Secret) *SharedKeys { return &SharedKeys{trustedkeys.New(keys)} }
 
-// Protect passes requests to next that send exactly one [KeyHeader], with a key of the set. It answers others
-// Unauthorized before it reads any of the body, or RateLimited if too many refused keys came from the client's network.
-// Both have a projectId of null.
+// Protect passes a request to next if it has exactly one [KeyHeader], with a key of the set. Any other request gets
+// Unauthorized before its body is read. While a client's network has sent too many refused keys, its requests with a
+// key get RateLimited, even if the key is right. The answers of Protect have a projectId of null.
 func (s *SharedKeys) Protect(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := findKey(r, s.keys); err != nil {
@@ -29,7 +29,8 @@ func (s *SharedKeys) Protect(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	}
 }
 
-// findKey returns the index of the request's key in keys. The error is the answer.
+// findKey returns the index of the request's key in keys. The error is the apierr to answer: Unauthorized, or
+// RateLimited if the client's network has sent too many refused keys.
 func findKey(r *http.Request, keys *trustedkeys.Set) (int, error) {
 	key, err := keyOf(r.Header)
 	if err != nil {

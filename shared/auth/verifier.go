@@ -18,26 +18,28 @@ import (
 )
 
 const (
-	// CopyLife is how long a process uses its copy of a key, or remembers that a key was refused. It counts from before
-	// the look-up, and is judged by when a request began.
+	// CopyLife is how long a process uses its cached copy of a key, or remembers that a key was refused. The time
+	// counts from just before the look-up to the start of the request.
 	CopyLife = time.Second
 
-	// renewAfter is the age from which a copy in use is renewed in the background.
+	// renewAfter is the age from which the next request for an accepted key renews the key's copy in the background.
 	renewAfter = 700 * time.Millisecond
 
-	// slotWait is how long a look-up waits for one of [VerifierOptions.MaxLookups].
+	// slotWait is how long a look-up waits while [VerifierOptions.MaxLookups] look-ups are in flight. Then the request
+	// gets 429.
 	slotWait = 500 * time.Millisecond
 
-	// lookupLimit is how long one look-up may take, unless [VerifierOptions.LookupLimit] says otherwise.
+	// lookupLimit is how long one look-up may take if [VerifierOptions.LookupLimit] is 0.
 	lookupLimit = 2 * time.Second
 
 	// capacity is how many keys a process caches, refused ones included: about 30 MB when full.
 	capacity = 100_000
 )
 
-// VerifierOptions configures a Verifier.
+// VerifierOptions configures a [Verifier]: which keys it looks up, and how many look-ups and refused keys it allows.
 type VerifierOptions struct {
-	// Foreign decides which keys of other forms are looked up. Nil: such keys are refused.
+	// Foreign is the set of the stored foreign keys. The Verifier looks up a foreign key only if the set has it. Nil:
+	// the Verifier refuses foreign keys.
 	Foreign *ForeignKeys
 
 	// Uses records when keys are used. Nil: uses are not recorded.
@@ -49,12 +51,12 @@ type VerifierOptions struct {
 	// LookupLimit is how long one look-up may take. 0: 2 s.
 	LookupLimit time.Duration
 
-	// UnknownRate is how many refused keys one client address may try a second. 0: any number.
+	// UnknownRate is how many refused keys one client network may try a second. 0: any number.
 	UnknownRate int
 }
 
-// Verifier decides whether a key is valid for a project. It caches the answers of a Store for [CopyLife], and has at
-// most one look-up in flight for each key.
+// Verifier decides whether a key is valid for a project. Verifier caches the answers of a Store for [CopyLife], and has
+// at most one look-up in flight for each key of a project.
 type Verifier struct {
 	store Store
 	o     VerifierOptions
@@ -68,22 +70,22 @@ type Verifier struct {
 	cancel context.CancelFunc
 }
 
-// copies is a cache of copies by key. The interface hides otter's Cache, because the compiler emits its 200 methods in each
-// package that reaches its type.
+// copies is the cache of keyCopy values by subject. The interface hides otter's Cache type. The compiler emits the 200
+// methods of Cache in each package that reaches the type.
 type copies interface {
 	GetIfPresent(about subject) (*keyCopy, bool)
 	Get(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) (*keyCopy, error)
 	Refresh(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) <-chan otter.RefreshResult[subject, *keyCopy]
 }
 
-// subject is a key in a project.
+// subject identifies a key in the cache: the project of the request, and the hash of the key.
 type subject struct {
 	project string
 	hash    Hash
 }
 
-// keyCopy is a store's answer about a key. The cache does not expire it: validFor decides by the time of the request,
-// and an old copy shows that the key was accepted before.
+// keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
+// request. An old copy also shows that the key was accepted before.
 type keyCopy struct {
 	principal Principal
 	refusal   Refusal     // "": the key is accepted
@@ -91,10 +93,11 @@ type keyCopy struct {
 	used      atomic.Bool // whether its use was reported
 }
 
-// validFor reports whether the copy may answer a request that began at the given time.
+// validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
+// [CopyLife].
 func (c *keyCopy) validFor(began time.Time) bool { return began.Sub(c.asked) < CopyLife }
 
-// NewVerifier returns a Verifier over store. The caller closes it.
+// NewVerifier returns a Verifier that looks keys up in store. The caller calls Close at the end.
 func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
 		store:    store,
@@ -114,11 +117,12 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	return v
 }
 
-// Verify returns the principal that key identifies in the project. The error is a [Refusal] if the key is not
-// accepted, or the error of ctx if ctx ended first. Otherwise it is an apierr. RateLimited: too many look-ups are in
-// flight, or the client's address has tried too many refused keys. Unavailable: the store failed.
+// Verify returns the principal that key identifies in the project. The error is a [Refusal] if the key is not accepted,
+// or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many look-ups are in
+// flight, or the client's network has tried too many refused keys. Unavailable: the store failed, or the foreign keys
+// are not loaded yet.
 //
-// For a cached key it asks no store and allocates nothing.
+// For a key with a valid copy, Verify does not wait for the store.
 func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal, error) {
 	h, err := v.parse(key)
 	if err != nil {
@@ -151,7 +155,8 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	return v.answer(c)
 }
 
-// parse returns the hash of key, or a refusal if key cannot be a stored key.
+// parse returns the hash of key. The error is a [Refusal] if key is empty, malformed or an unknown foreign key. The
+// error is the apierr Unavailable for a foreign key while the foreign keys are not loaded.
 func (v *Verifier) parse(key string) (Hash, error) {
 	if key == "" {
 		return Hash{}, ErrMissing
@@ -173,8 +178,8 @@ func (v *Verifier) parse(key string) (Hash, error) {
 	return h, nil
 }
 
-// answer returns what the copy says now: the key itself may have expired since. It reports the use of the key once for
-// each copy.
+// answer returns the principal of the copy, or the reason why the key is refused. The key may have expired after the
+// look-up, so answer checks the expiry again. answer notes the use of the key once for each copy.
 func (v *Verifier) answer(c *keyCopy) (Principal, error) {
 	if c.refusal != "" {
 		return Principal{}, c.refusal
@@ -189,8 +194,8 @@ func (v *Verifier) answer(c *keyCopy) (Principal, error) {
 	return c.principal, nil
 }
 
-// lookUp joins the look-up of the key that is in flight, or starts one. The look-up continues when ctx is cancelled,
-// as other requests may wait for it.
+// lookUp joins the look-up of the key that is in flight, or starts a new look-up. The look-up continues when ctx is
+// cancelled, because other requests may wait for the same look-up.
 func (v *Verifier) lookUp(ctx context.Context, about subject, began time.Time) (*keyCopy, error) {
 	// The project may be a part of the request's memory.
 	about.project = strings.Clone(about.project)
@@ -199,7 +204,7 @@ func (v *Verifier) lookUp(ctx context.Context, about subject, began time.Time) (
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case r := <-v.copies.Refresh(ctx, about, v.loader):
-			// A look-up that began too long before the request says nothing about it. The next one begins after it.
+			// A look-up that began too long before the request cannot answer it. The next look-up begins later.
 			if r.Err != nil || r.Value.validFor(began) {
 				return r.Value, r.Err
 			}
@@ -207,10 +212,11 @@ func (v *Verifier) lookUp(ctx context.Context, about subject, began time.Time) (
 	}
 }
 
-// loader looks keys up for the cache of a Verifier.
+// loader looks a key up in the store when the cache of a Verifier lacks the key, or renews its copy.
 type loader struct{ *Verifier }
 
-// Reload renews a copy, unless another look-up has ended since it was found too old.
+// Reload returns a new copy of the key from the store. If another look-up has renewed the copy already, Reload returns
+// old.
 func (l loader) Reload(ctx context.Context, about subject, old *keyCopy) (*keyCopy, error) {
 	if time.Since(old.asked) < renewAfter {
 		return old, nil
@@ -218,18 +224,22 @@ func (l loader) Reload(ctx context.Context, about subject, old *keyCopy) (*keyCo
 	return l.Load(ctx, about)
 }
 
-// Load asks the store about a key.
+// Load asks the store about a key and returns the answer as a copy; a refusal is also a copy. The error is an apierr:
+// RateLimited if too many look-ups are in flight, or else the fault of the store, usually Unavailable.
 func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.o.LookupLimit, lookupLimit))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	waiting, cancel := context.WithTimeout(ctx, slotWait)
-	defer cancel()
-	if err := l.slots.Acquire(waiting, 1); err != nil {
-		if ctx.Err() != nil { // Close, not too many look-ups
-			return nil, apierr.NotAvailable(ctx.Err())
+	// A look-up that finds a free slot takes it, even if this goroutine ran late.
+	if !l.slots.TryAcquire(1) {
+		waiting, cancel := context.WithTimeout(ctx, slotWait)
+		defer cancel()
+		if err := l.slots.Acquire(waiting, 1); err != nil {
+			if ctx.Err() != nil { // Close, not too many look-ups
+				return nil, apierr.NotAvailable(ctx.Err())
+			}
+			return nil, tooMany(time.Second)
 		}
-		return nil, tooMany(time.Second)
 	}
 	defer l.slots.Release(1)
 
@@ -253,5 +263,5 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 	return c, nil
 }
 
-// Close cancels the look-ups in flight.
+// Close cancels the look-ups in flight, and those that begin later.
 func (v *Verifier) Close() { v.cancel() }

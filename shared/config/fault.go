@@ -13,13 +13,13 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Faults holds all faults of a configuration.
+// Faults is the error of [Load] for a configuration with one or more faults.
 type Faults struct {
 	// All holds a [*Fault] for each wrong variable, and the other errors of Validate methods.
 	All []error
 }
 
-// Error lists the faults, one a line.
+// Error returns a text that lists the faults, one a line, for the operator.
 func (f *Faults) Error() string {
 	var b strings.Builder
 	b.WriteString("the configuration is not valid:")
@@ -30,26 +30,26 @@ func (f *Faults) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the faults, for [errors.Is] and [errors.As].
+// Unwrap returns the faults, so that [errors.Is] and [errors.As] find each of them.
 func (f *Faults) Unwrap() []error { return f.All }
 
-// Fault is the fault of one variable.
+// Fault is the error about one environment variable. The message of a Fault is one sentence.
 type Fault struct {
 	Variable string // its name
-	Problem  string // the rest of a sentence that begins with the name
+	Problem  string // the rest of a sentence that begins with Variable
 }
 
-// Error returns the sentence.
+// Error returns the sentence: the name of the variable, then the problem.
 func (f *Fault) Error() string { return f.Variable + " " + f.Problem }
 
-// Invalid returns the fault of a variable with a value that is not allowed. It names the value and the allowed ones.
-// A [Secret] shows as "[redacted]".
+// Invalid returns the [*Fault] of a variable with a value that is not allowed. The message has the given value and the
+// allowed values. A [Secret] that is not empty shows as "[redacted]".
 func Invalid(variable string, given any, allowed string) error {
 	return &Fault{Variable: variable, Problem: fmt.Sprintf("is %q; allowed: %s", fmt.Sprint(given), allowed)}
 }
 
-// allowed returns what a variable of type t may hold. reason, which may be nil, is the text for types that parse
-// themselves.
+// allowed describes the values that a variable of type t may have, for a message. reason is the error of parsing the
+// value, or nil. A type with its own UnmarshalText is described by reason.
 func allowed(t reflect.Type, reason error) string {
 	if t.Kind() == reflect.Slice {
 		return "a comma-separated list, each " + allowed(t.Elem(), reason)

@@ -10,21 +10,23 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load fills dst, a pointer to a struct, from environ, or from the process's environment if environ is nil. Fields
-// name their variable in an env tag and may have an envDefault, as [env] reads them. Load also fills fields of struct
-// type. Names have no prefix: a name means the same in every struct.
+// Load fills dst, a pointer to a struct, from environ, or from the process's environment if environ is nil. Fields name
+// their variable in an env tag and may have an envDefault, as [env] reads them. Load also fills fields of struct type.
+// Names have no prefix: a name means the same in every struct.
 //
 //   - An empty variable counts as not set.
-//   - A list is separated by commas; spaces around its elements and empty elements are dropped.
-//   - A [Secret] or a list of them can also come from a file: NAME_FILE is its path. One line end (LF or CRLF) at the
-//     end of the file is dropped.
+//   - A list is separated by commas. Load drops spaces around the elements, and empty elements.
+//   - A [Secret], a [ServerURL] or a list of them can also come from a file: NAME_FILE is its path. Load drops one line
+//     end (LF or CRLF) at the end of the file.
+//   - The password of a [ServerURL] or of a list of them can come from a file: for the variable X_URL,
+//     X_PASSWORD_FILE is the path. Load checks that the file can be read and is not empty. Without X_URL,
+//     X_PASSWORD_FILE means nothing.
 //
-// Then Load calls Validate() error on dst and on each struct within it that has the method. Validate checks the
-// struct's own fields. It reports with [Invalid] and [errors.Join].
+// Then Load calls the method Validate() error of dst and of each struct within dst that has the method. Validate checks
+// the struct's own fields, and reports their faults with [Invalid] and [errors.Join].
 //
-// The error is a [*Faults] with all faults. If dst has another type, which is a mistake in the program, the error has
-// another type as well.
-// error of another type.
+// The error is a [*Faults] with the first fault of each variable, and the other errors of Validate methods. If dst is
+// not a pointer to a struct, which is a mistake in the program, the error has another type.
 func Load(dst any, environ map[string]string) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -42,7 +44,7 @@ func Load(dst any, environ map[string]string) error {
 	return nil
 }
 
-// Validator is a struct of settings that checks itself.
+// Validator is a struct of settings that checks its own fields after [Load] has filled them.
 type Validator interface {
 	// Validate reports all faults of the struct's own fields at once.
 	Validate() error
@@ -54,7 +56,8 @@ type loader struct {
 	faulty  map[string]bool // variables that have a fault already
 }
 
-// fill reads every field of the struct v.
+// fill sets the fields of the struct v, and of the structs within v, that name a variable, from the environment. fill
+// adds the faults to l.faults.
 func (l *loader) fill(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -71,7 +74,8 @@ func (l *loader) fill(v reflect.Value) {
 	}
 }
 
-// set reads one variable.
+// set sets the field v from the variable name, from a file, or to its default. Without any of these, v stays unchanged.
+// The error is a [*Fault].
 func (l *loader) set(v reflect.Value, field reflect.StructField, name, options string) error {
 	secret := isSecret(field.Type)
 	text := l.environ[name]
@@ -104,10 +108,34 @@ func (l *loader) set(v reflect.Value, field reflect.StructField, name, options s
 		return Invalid(name, text, allowed(field.Type, err))
 	}
 	v.Set(one.Elem().Field(0))
+	return l.setPasswordFile(v, name)
+}
+
+// setPasswordFile gives the URL in v, or each of a list of URLs, the password file of the variable name.
+func (l *loader) setPasswordFile(v reflect.Value, name string) error {
+	path := l.environ[passwordVariable(name)]
+	if path == "" {
+		return nil
+	}
+	switch urls := v.Addr().Interface().(type) {
+	case *ServerURL:
+		u, err := urls.withPasswordFile(name, path)
+		*urls = u
+		return err
+	case *[]ServerURL:
+		for i, url := range *urls {
+			u, err := url.withPasswordFile(name, path)
+			if err != nil {
+				return err
+			}
+			(*urls)[i] = u
+		}
+	}
 	return nil
 }
 
-// readFile returns the content of the file that NAME_FILE names, or "" if NAME_FILE is not set.
+// readFile returns the content of the file that NAME_FILE names, or "" if NAME_FILE is not set. The error reports that
+// NAME is set too, or that the file cannot be read.
 func (l *loader) readFile(name string) (string, error) {
 	variable := name + "_FILE"
 	path := l.environ[variable]
@@ -117,15 +145,10 @@ func (l *loader) readFile(name string) (string, error) {
 	if l.environ[name] != "" {
 		return "", &Fault{Variable: name, Problem: "and " + variable + " are both set; set one of them"}
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", &Fault{Variable: variable, Problem: "names a file that cannot be read: " + err.Error()}
-	}
-	text := strings.TrimSuffix(string(content), "\n")
-	return strings.TrimSuffix(text, "\r"), nil
+	return readSecretFile(variable, path)
 }
 
-// validate calls Validate of each struct within v, then of v.
+// validate calls Validate on each struct within v, then on v, and adds the faults to l.faults.
 func (l *loader) validate(v reflect.Value) {
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.Type.Kind() == reflect.Struct && v.Field(i).CanSet() && field.Tag.Get("env") == "" {
@@ -139,8 +162,8 @@ func (l *loader) validate(v reflect.Value) {
 	}
 }
 
-// add notes err, or each of the errors that it joins. It notes one [*Fault] for each variable, so that a value that
-// could not be parsed is not also out of range. It notes other errors of a Validate unchanged.
+// add notes err, or each of the errors that err joins. add notes only the first [*Fault] of each variable. So a value
+// that could not be parsed is not also reported as out of range. Other errors of a Validate method are all noted.
 func (l *loader) add(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -158,8 +181,10 @@ func (l *loader) add(err error) {
 }
 
 func isSecret(t reflect.Type) bool {
-	secret := reflect.TypeFor[Secret]()
-	return t == secret || t.Kind() == reflect.Slice && t.Elem() == secret
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t == reflect.TypeFor[Secret]() || t == reflect.TypeFor[ServerURL]()
 }
 
 func tidyList(text string) string {

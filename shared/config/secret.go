@@ -6,19 +6,19 @@ import (
 	"log/slog"
 )
 
-// redacted is the text that a secret shows.
+// redacted is the text that a [Secret] shows in the place of its value.
 const redacted = "[redacted]"
 
-// Secret is a value that must not be shown: a password, a key, a URL that contains one. The value never shows,
-// however the Secret is printed, logged or encoded. A Secret shows as "[redacted]", and an empty one as nothing, so
-// that a reader sees whether it was set. In an unexported field, fmt prints the address of a function instead. Only
+// Secret is a value that must not be shown: a password, a key, or a URL with a password. The value never shows, however
+// the Secret is printed, logged or encoded. A Secret shows as "[redacted]", and an empty Secret as nothing, so that a
+// reader sees whether it was set. In an unexported field, fmt prints the address of a function instead. Only
 // [Secret.Reveal] returns the value. The zero Secret is empty.
 type Secret struct {
 	// This is a function and not a string, because fmt prints the values of unexported fields without their methods.
 	reveal func() string
 }
 
-// NewSecret returns a Secret of the value.
+// NewSecret returns a Secret that holds the value. The Secret of an empty value is the zero Secret.
 func NewSecret(value string) Secret {
 	if value == "" {
 		return Secret{}
@@ -26,7 +26,8 @@ func NewSecret(value string) Secret {
 	return Secret{func() string { return value }}
 }
 
-// Reveal returns the value, for the one place that uses it.
+// Reveal returns the value, or "" for an empty secret. Only the code that uses the secret, such as the dialer of a
+// database, calls Reveal.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -34,7 +35,7 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// IsZero reports whether the secret is empty.
+// IsZero reports whether the secret is empty, as it is if its variable is not set.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
 // String returns "[redacted]", or "" for an empty secret.
@@ -45,10 +46,11 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString is String in quotes: what %#v prints.
+// GoString returns "[redacted]" in quotes, or two quotes for an empty secret, which fmt prints for %#v.
 func (s Secret) GoString() string { return `"` + s.String() + `"` }
 
-// Format prints String under every verb, so that no verb (%x, %q, %d) shows the value.
+// Format prints "[redacted]" under every verb, so that no verb (%x, %q, %d) shows the value. An empty secret prints
+// nothing, or two quotes for %q and %#v.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.String()
 	if verb == 'q' || (verb == 'v' && f.Flag('#')) {
@@ -57,16 +59,16 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, text) // fmt cannot report it either
 }
 
-// MarshalText returns String, for encoders of text: JSON, YAML, XML, flags.
+// MarshalText returns "[redacted]", or nothing for an empty secret, for encoders of text such as YAML and XML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalJSON returns String as a JSON string.
+// MarshalJSON returns "[redacted]" as a JSON string, or an empty JSON string for an empty secret.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(s.GoString()), nil }
 
-// LogValue returns String, for slog.
+// LogValue returns "[redacted]", or "" for an empty secret, for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// UnmarshalText takes the text unchanged, so that a Secret can be read from the environment.
+// UnmarshalText sets the secret to the text unchanged, so that [Load] can read a Secret from the environment.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil

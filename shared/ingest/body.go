@@ -17,21 +17,22 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// mediaTypes are the types that senders give to NDJSON. It has no registered type; curl and browsers send others.
+// mediaTypes are the values of Content-Type with which the server accepts a body as NDJSON. NDJSON has no registered
+// type, and senders such as curl and browsers use other types.
 var mediaTypes = []string{
 	"application/x-ndjson", "application/ndjson", "application/jsonl", "application/json",
 	"text/plain", "application/octet-stream",
 }
 
 // zstdWindow is the largest window that a zstd stream may ask for, in bytes. RFC 8878, section 3.1.1.1.2, recommends
-// that decoders support 8 MiB.
+// that decoders support windows of up to 8 MB.
 const zstdWindow = 8 << 20
 
-// errStopped is the error of Read after stop.
+// errStopped means that the reading of a body was stopped, because a batch of its records could not be stored.
 var errStopped = errors.New("ingest was stopped")
 
-// body is a request's body whose reading can be stopped. It records faults of the connection, to distinguish them from
-// faults of the compression. The server limits how long a sender may be silent (READ_TIMEOUT).
+// body is a request's body whose reading can be stopped. body records faults of the connection, to distinguish them
+// from faults of the compression. The server limits how long a sender may be silent (READ_TIMEOUT).
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
@@ -45,7 +46,8 @@ func newBody(w http.ResponseWriter, r *http.Request) *body {
 	return &body{source: r.Body, control: http.NewResponseController(w)}
 }
 
-// Read reads the body. After stop its error is errStopped.
+// Read reads from the source. The error is errStopped if a call of stop ended the reading. Read keeps any other error
+// except io.EOF for connectionFault.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.source.Read(p)
 	if err == nil || errors.Is(err, io.EOF) {
@@ -60,7 +62,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop makes a waiting Read and each later one fail, unless the body has ended.
+// stop makes a Read that waits fail with errStopped, and each later Read that would have to wait. If the body has
+// ended, stop has no effect.
 func (b *body) stop() {
 	b.mu.Lock()
 	b.stopped = true
@@ -91,7 +94,9 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// decompress returns a reader of the decompressed body, and a function that frees the reader's memory.
+// decompress returns a reader of the decompressed body, and a function that frees the memory of the reader. The error
+// is UnsupportedMediaType for an unknown Content-Encoding. Any other error means that the compression is broken or the
+// body cannot be read.
 func decompress(r *http.Request, b *body) (io.Reader, func(), error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ", ")))
 	switch encoding {

@@ -1,13 +1,13 @@
-// Package ingest owns how records come in: NDJSON of any length, one record a line. It reads strictly and stores in
-// batches of one project each. It rejects a bad line by its number and never loses a good one. A million lines take
-// no more memory than a thousand: it reads the next batch while it stores one, and then waits.
+// Package ingest takes in records as NDJSON of any length, one record a line. The package reads strictly and stores in
+// batches. A bad line is rejected by its number, and does not keep a good line from being stored. A million lines take
+// no more memory than a thousand, because the package holds only two batches: it reads one and stores the other.
 //
-// A sender may send the same records again without harm, as the Store of a [Kind] is idempotent. So the package
-// repeats a batch when the database was unavailable for a moment. It acknowledges nothing before it has read the
-// whole body.
+// A sender may send the same records again without harm, because the Store of a [Kind] is idempotent. So the package
+// repeats a batch if the database was unavailable for a moment. The package acknowledges nothing before it has read and
+// stored the whole body.
 //
-// The package knows no record: a [Kind] names the fields and their rules. The server bounds how long a sender may be
-// silent (READ_TIMEOUT of package httpserver).
+// The package knows no kind of record: a [Kind] names the fields and their rules. The server bounds how long a sender
+// may be silent (READ_TIMEOUT of package httpserver).
 package ingest
 
 import (
@@ -29,19 +29,19 @@ type Options struct {
 	// How long a batch is retried while the database is unavailable. The request then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
-	// BatchRecords is how many lines are stored at a time. Tests set it; 0: 1000, from which on larger batches are
-	// hardly faster.
+	// BatchRecords is how many lines a batch has at most. Only tests set BatchRecords. 0: 1000, because larger batches
+	// are hardly faster.
 	BatchRecords int `env:"-"`
 
 	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome). Nil counts nothing.
 	MeterProvider metric.MeterProvider `env:"-"`
 }
 
-// batchBytes is the size of the lines at which a batch is stored early. A request holds at most two batches, each of
-// this size and one line more.
+// batchBytes is the size in bytes of the lines at which a batch is stored before it has BatchRecords lines. A request
+// holds at most two batches, each of up to this size and one line more.
 const batchBytes = 4 << 20
 
-// Validate reports every setting that is out of range.
+// Validate reports each setting of the environment that is out of range. The error joins a [*config.Fault] for each.
 func (o Options) Validate() error {
 	var faults []error
 	number := func(name string, value, least, most int) {

@@ -6,10 +6,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// Code names why a line was rejected. Senders branch on it. The set is closed.
+// Code names the reason why a line was rejected. The set of codes is closed, so senders may branch on a Code.
 type Code string
 
-// The codes of rejected lines.
+// The codes of rejected lines, each with the reason for which a line gets the code.
 const (
 	InvalidJSON    Code = "invalid_json"     // no JSON object, not UTF-8, or a repeated name
 	MissingField   Code = "missing_field"    // a required field is absent
@@ -26,10 +26,11 @@ type Fault struct {
 	Message string // for the sender: the field, what was given, what is allowed
 }
 
-// Error returns code and message.
+// Error returns the code and the message, separated by a colon.
 func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
 
-// BadField returns the Fault of a field whose value is not allowed. It names the value and what is allowed.
+// BadField returns the Fault of a field whose value is not allowed. The message of the Fault names the field, the
+// beginning of the given value, and the allowed values.
 func BadField(name, given, allowed string) *Fault {
 	return &Fault{InvalidField, fmt.Sprintf("Field %q was given as %s; allowed: %s.", name, apierr.Shown(given), allowed)}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// maxRejects is how many rejected lines an answer lists. It counts all of them.
+// maxRejects is how many rejected lines an answer lists. The answer still counts the further rejected lines.
 const maxRejects = 1000
 
-// Kind describes one kind of record.
+// Kind describes one kind of record: its fields, how a record is checked, and how records are stored.
 type Kind[T any] struct {
 	// Resource names the records in metrics, as in the path: "entries".
 	Resource string
@@ -32,28 +32,30 @@ type Kind[T any] struct {
 	// Project returns the project that the record belongs to.
 	Project func(record *T) string
 
-	// Store stores records of one project in one transaction, in the order in which they came. It is idempotent and
-	// is repeated when its error is [apierr.Unavailable]. If it returns an error, it has stored nothing, or only what
-	// may be stored again. The slice is reused after Store has returned; the memory that the records point to is not.
+	// Store stores records of one project in one transaction, in the order in which they came. Store is idempotent and
+	// may be repeated when its error is [apierr.Unavailable]. If Store returns an error, it has stored nothing, or only
+	// records that may be stored again. The slice is reused after Store has returned; the memory that the records point
+	// to is not.
 	Store func(ctx context.Context, projectID string, records []T) (Result, error)
 }
 
-// Result counts the outcomes of the records given to a Store. Records that are neither stored nor rejected existed
-// already. Changed counts the stored records that replaced other content of the same id, also from the same body.
+// Result counts the outcomes of the records that a Store got. Records that are neither stored nor rejected existed
+// already. Changed counts the stored records that replaced other content of the same id, even content from the same
+// body.
 type Result struct {
 	Stored   int
 	Changed  int
 	Rejected []Rejected
 }
 
-// Rejected is a record that a Store rejected.
+// Rejected is a record that a Store rejected, with the reason.
 type Rejected struct {
 	Index int // in the records given
 	Fault Fault
 }
 
-// Counted makes a Store of put, which never rejects a record. put returns how many records it stored, and how many of
-// these changed a stored one.
+// Counted returns a Store that calls put and never rejects a record. put returns how many records it stored, and how
+// many of these changed a stored record.
 func Counted[T any](put func(ctx context.Context, projectID string, records []T) (stored, changed int, err error)) func(context.Context, string, []T) (Result, error) {
 	return func(ctx context.Context, projectID string, records []T) (Result, error) {
 		stored, changed, err := put(ctx, projectID, records)
@@ -61,14 +63,15 @@ func Counted[T any](put func(ctx context.Context, projectID string, records []T)
 	}
 }
 
-// Reject is a rejected line in an answer.
+// Reject is a rejected line in a [Summary].
 type Reject struct {
 	Line    int64  `json:"line"` // from 1; blank lines count
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 }
 
-// Summary is the answer: exact counts, and the first 1,000 rejected lines in order.
+// Summary is the answer to an ingest request: how many lines had each outcome, and the first 1,000 rejected lines in
+// order.
 type Summary struct {
 	Stored   int64    `json:"stored"`
 	Changed  int64    `json:"changed"` // of the stored
@@ -77,15 +80,16 @@ type Summary struct {
 	Rejects  []Reject `json:"rejects"`
 }
 
-// Handler stores records of kind k from the body of a POST: NDJSON in UTF-8, plain, gzip or zstd. It skips blank
-// lines. LF or CRLF ends a line; the last line needs no end.
+// Handler returns a handler that stores the records in the body of a POST. The body is NDJSON in UTF-8, plain or
+// compressed by gzip or zstd. LF or CRLF ends a line, and the last line needs no end. Blank lines are skipped.
 //
-// It answers 200 with a [Summary] when it has read the whole body, even if no line was good. It answers 415 for a
-// body of another type, 400 invalid_body for a broken compression, and 503 if it could not store a batch. Batches
-// before a failure may be stored: the sender sends all again. If the connection breaks or falls silent, it ends
-// without an answer.
+// The handler answers 200 with a [Summary] when it has read and stored the whole body, even if it rejected every line.
+// The handler refuses a body of another type or coding with 415, and a broken compression with 400 invalid_body. If the
+// Store fails, the answer is the error of the Store, such as 503. Earlier lines may then be stored, so the sender sends
+// the whole body again. If the connection breaks or the sender is silent for too long, the handler ends without an
+// answer.
 //
-// Handler panics if k's fields cannot be those of one record.
+// Handler panics if the fields of k cannot be the fields of one record.
 func Handler[T any](k Kind[T], o Options) httpapi.HandlerFunc {
 	o = o.withDefaults()
 	shape := newShape(k.Fields)
@@ -106,7 +110,7 @@ func Handler[T any](k Kind[T], o Options) httpapi.HandlerFunc {
 	}
 }
 
-// take reads and stores a whole body.
+// take decompresses the body b and passes its lines to in, which stores the records. take returns the Summary.
 func take[T any](r *http.Request, b *body, in *run[T]) (Summary, error) {
 	source, closeSource, err := decompress(r, b)
 	if err != nil {
@@ -116,7 +120,8 @@ func take[T any](r *http.Request, b *body, in *run[T]) (Summary, error) {
 	return in.all(r.Context(), &lines{source: source, max: in.options.MaxRecordBytes})
 }
 
-// answerFault returns the error to answer, or ends the connection if the body broke off.
+// answerFault returns the error for the client after take failed with err. If a Store failed, the connection is to end
+// with the answer. If the connection broke in the middle of the body, answerFault panics with http.ErrAbortHandler.
 func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) error {
 	if _, ok := errors.AsType[*storeError](err); ok {
 		// The deadline that ended the reading may also have ended the server's own read after the body, which waits
@@ -145,7 +150,7 @@ func answer(w http.ResponseWriter, s Summary) error {
 	return nil
 }
 
-// counter counts lines by outcome.
+// counter counts the lines of one resource by outcome, in the metric lectern.ingest.rows.
 type counter struct {
 	rows                       metric.Int64Counter
 	stored, existing, rejected metric.MeasurementOption
@@ -179,5 +184,5 @@ func (c counter) add(ctx context.Context, stored, existing, rejected int) {
 	}
 }
 
-// isEnd reports whether a source ended without a fault.
+// isEnd reports whether err is io.EOF, which means that a source ended without a fault.
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }

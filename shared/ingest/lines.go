@@ -8,14 +8,15 @@ import (
 
 const (
 	firstBuffer = 64 << 10
-	// keptBuffer is the largest buffer that is kept after a long line made it grow.
+	// keptBuffer is the size in bytes of the largest buffer that a lines keeps after a long line.
 	keptBuffer = 1 << 20
 )
 
-// byteOrderMark is U+FEFF in UTF-8. Some programs write it at the beginning of their files.
+// byteOrderMark is U+FEFF in UTF-8. Some programs write this mark at the beginning of a file.
 var byteOrderMark = []byte("\uFEFF")
 
-// lines reads lines of bounded length. It skips a longer line and does not keep it.
+// lines reads lines of bounded length from a source. lines skips a longer line without keeping the whole line in
+// memory.
 type lines struct {
 	source io.Reader
 	max    int // longest line in bytes, without its end
@@ -29,8 +30,8 @@ type lines struct {
 }
 
 // next returns the next line without its end (LF or CRLF). The line is valid until the next call. For a line that is
-// too long it returns nil and tooLong. After the last line the error is [io.EOF]. Another error is the source's: next
-// does not return the line that it broke off.
+// too long, line is nil and tooLong is true. After the last line, the error is [io.EOF]. Any other error is that of
+// the source, and next does not return the incomplete line before the error.
 func (l *lines) next() (line []byte, tooLong bool, err error) {
 	for {
 		rest := l.buffer[l.begin:l.end]
@@ -61,7 +62,8 @@ func (l *lines) markBytes() int {
 	return 0
 }
 
-// give counts a line, and removes the byte order mark and the CR.
+// give counts a line and returns it without the byte order mark and the CR. A line that is then longer than l.max is
+// too long.
 func (l *lines) give(line []byte) ([]byte, bool, error) {
 	l.looked = 0
 	if l.number == 0 {
@@ -75,8 +77,8 @@ func (l *lines) give(line []byte) ([]byte, bool, error) {
 	return line, false, nil
 }
 
-// skip skips the rest of a line that is too long. It returns the source's error. An error at the line's end is
-// returned with the next line.
+// skip counts a line that is too long and skips the rest of the line. The error is that of the source, if the source
+// fails before the line ends.
 func (l *lines) skip() error {
 	l.number++
 	for {
@@ -98,7 +100,7 @@ func (l *lines) skip() error {
 	}
 }
 
-// fill makes room in the buffer and reads more.
+// fill makes room in the buffer and reads more bytes from the source. fill keeps the error of the source in l.over.
 func (l *lines) fill() {
 	if l.begin > 0 {
 		l.end = copy(l.buffer, l.buffer[l.begin:l.end])

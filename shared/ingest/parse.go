@@ -14,10 +14,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// maxFields is how many fields a record may have. One word notes the fields that were seen.
+// maxFields is how many fields a record may have. The parser marks each field that it has seen by a bit of one
+// uint64.
 const maxFields = 64
 
-// shape holds what all lines of a kind have in common.
+// shape describes the fields of one kind of record, and is shared by all parsers of the kind.
 type shape[T any] struct {
 	fields   []Field[T]
 	quoted   []string // names as senders usually write them in JSON
@@ -26,7 +27,8 @@ type shape[T any] struct {
 	names    string // all, for messages
 }
 
-// newShape panics if fields cannot be those of one record, which only a mistake in the program can cause.
+// newShape returns the shape of records with the given fields. No fields, too many fields, or two fields with the same
+// name are a mistake in the program, and newShape panics.
 func newShape[T any](fields []Field[T]) *shape[T] {
 	if len(fields) == 0 || len(fields) > maxFields {
 		panic(fmt.Sprintf("ingest: a record of %d fields; allowed: 1 to %d", len(fields), maxFields))
@@ -48,7 +50,7 @@ func newShape[T any](fields []Field[T]) *shape[T] {
 	return s
 }
 
-// parser reads lines into records. One goroutine uses it.
+// parser reads lines into records. Only one goroutine may use a parser.
 type parser[T any] struct {
 	shape   *shape[T]
 	check   func(*T) *Fault // may be nil
@@ -114,7 +116,8 @@ func (p *parser[T]) parse(line []byte, record *T) *Fault {
 	return p.finish(seen, record)
 }
 
-// field returns the index of the field of that name. next is its index if the sender keeps to our order.
+// field returns the index of the field with the given JSON name. field looks at the index next first, which is right
+// if the sender keeps the fields in the order of the shape.
 func (p *parser[T]) field(name jsontext.Value, next int) (int, *Fault) {
 	if next < len(p.shape.quoted) && string(name) == p.shape.quoted[next] {
 		return next, nil
@@ -142,7 +145,8 @@ func (p *parser[T]) set(f *Field[T], v value, record *T) *Fault {
 	return nil
 }
 
-// finish checks that no required field is missing, clears the absent ones, and checks the record as a whole.
+// finish checks that no required field is missing, clears the fields that are absent, and checks the record as a
+// whole. seen has a bit for each field in the line.
 func (p *parser[T]) finish(seen uint64, record *T) *Fault {
 	if missing := p.shape.required &^ seen; missing != 0 {
 		for i := range p.shape.fields {
@@ -162,7 +166,8 @@ func (p *parser[T]) finish(seen uint64, record *T) *Fault {
 	return nil
 }
 
-// notJSON says where a line stops being JSON.
+// notJSON returns the Fault of a line that is not valid JSON. err is the error of the decoder, which says where the
+// line is wrong.
 func notJSON(err error) *Fault {
 	reason := strings.TrimPrefix(err.Error(), "jsontext: ")
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -171,12 +176,14 @@ func notJSON(err error) *Fault {
 	return &Fault{InvalidJSON, "The line is not valid JSON: " + apierr.Shown(reason) + "."}
 }
 
-// scratch is memory that a parser reuses.
+// scratch is a buffer in which a parser replaces the escapes of JSON strings. The parser uses the buffer again for
+// each field.
 type scratch struct {
 	bytes []byte
 }
 
-// text reads a JSON string under rule. The result shares memory with the line's text or has its own.
+// text returns the text of a JSON string that must follow rule. name is the name of the field, for the Fault. The
+// result may share memory with v.text.
 func (s *scratch) text(name string, v value, rule Rule) (string, *Fault) {
 	if v.raw.Kind() != '"' {
 		return "", BadField(name, v.text, rule.allowed)
@@ -196,7 +203,8 @@ func (s *scratch) text(name string, v value, rule Rule) (string, *Fault) {
 	return text, nil
 }
 
-// texts reads a JSON array of strings, each under rule.
+// texts returns the elements of a JSON array of strings, each of which must follow rule. name is the name of the
+// field, for the Fault.
 func (s *scratch) texts(name string, v value, rule Rule) ([]string, *Fault) {
 	bad := func() ([]string, *Fault) { return nil, BadField(name, v.text, "an array, each "+rule.allowed) }
 	if v.raw.Kind() != '[' {

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/panics"
 )
 
-// run stores the records of one body: this goroutine reads and parses a batch while another stores the one before.
-// There are only two batches, so the memory is bounded.
+// run stores the records of one body. One goroutine reads and parses a batch, while another goroutine stores the
+// batch before. There are only two batches, so the memory is bounded.
 type run[T any] struct {
 	kind        Kind[T]
 	options     Options
@@ -26,7 +26,8 @@ type run[T any] struct {
 	sorted  []T     // of the storing goroutine: records of one project
 }
 
-// batch is a number of lines that are stored together.
+// batch has the records and the rejected lines of consecutive lines of a body. The records of a batch are stored
+// together.
 type batch[T any] struct {
 	records []T
 	lines   []int64 // of the records
@@ -39,13 +40,14 @@ func (b *batch[T]) reset() {
 	b.records, b.lines, b.rejects, b.bytes = b.records[:0], b.lines[:0], b.rejects[:0], 0
 }
 
-// storeError is a failure of a Store, and not of the body.
+// storeError wraps the error of a Store, to distinguish a failure of the database from a fault of the body.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// all reads l to its end and stores what it holds.
+// all reads all lines of l, stores the records, and returns the Summary. The error is a [*storeError] or the error
+// with which l ended. A panic of the Store reaches the caller.
 func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,7 +81,8 @@ func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 	return r.summary, readErr
 }
 
-// readAll fills batches until the lines end.
+// readAll takes batches from free, fills them with lines and sends them to full, until the lines end. If failed is
+// closed before that, readAll may stop with errStopped.
 func (r *run[T]) readAll(l *lines, full, free chan *batch[T], failed chan struct{}) error {
 	for {
 		var b *batch[T]
@@ -105,7 +108,7 @@ func (r *run[T]) readAll(l *lines, full, free chan *batch[T], failed chan struct
 	}
 }
 
-// fill reads lines into b until b is full or the lines end.
+// fill reads lines into b until b is full or the lines end. The error is that of the lines, io.EOF at their end.
 func (r *run[T]) fill(b *batch[T], l *lines) error {
 	b.reset()
 	for len(b.records)+len(b.rejects) < r.options.BatchRecords && b.bytes < batchBytes {
@@ -137,7 +140,8 @@ func (r *run[T]) fill(b *batch[T], l *lines) error {
 
 func blank(line []byte) bool { return len(bytes.Trim(line, " \t\r")) == 0 }
 
-// storeAll stores batches until there are no more.
+// storeAll stores the batches from full and returns them to free, until full is closed or a batch fails. A panic
+// becomes the error.
 func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err error) {
 	defer panics.Catch(&err)
 	for b := range full {
@@ -149,7 +153,8 @@ func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err e
 	return nil
 }
 
-// storeBatch stores b, one project at a time, and counts the outcomes of its lines.
+// storeBatch stores the records of b, one project at a time, and adds the outcomes of the lines to the summary and to
+// the metric.
 func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
 	stored, changed, refused := 0, 0, 0
 	err := r.byProject(b, func(project string, records []T, lines []int64) error {
@@ -180,7 +185,8 @@ func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
 	return nil
 }
 
-// byProject calls store with the records of each project, in the order in which they came.
+// byProject calls store once for each project in b, with the project's records and the numbers of their lines, in the
+// order of the lines. byProject stops at the first error.
 func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, lines []int64) error) error {
 	if len(b.records) == 0 {
 		return nil
@@ -221,7 +227,8 @@ func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, 
 }
 
 // storeRecords stores records of one project. If the database refuses the content of one record, which the rules of
-// the fields should have found, only that record is rejected. Halving finds it.
+// the fields should have found, only that record is rejected. To find the record, storeRecords stores each half
+// separately.
 func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) (Result, error) {
 	result, err := r.storeWithRetry(ctx, project, records)
 	state, refused := refusedContent(err)
@@ -250,8 +257,9 @@ func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) 
 	return low, nil
 }
 
-// refusedContent reports whether err is about the content of a record. It decides by SQLSTATE: data exceptions (class
-// 22), missing or refused values (23502, 23514), limits of the program (class 54).
+// refusedContent returns the SQLSTATE of err, and reports whether err is about the content of a record. Errors about
+// content are data exceptions (class 22), missing or refused values (23502, 23514) and limits of the program (class
+// 54).
 func refusedContent(err error) (state string, refused bool) {
 	var sql interface{ SQLState() string }
 	if _, known := errors.AsType[*apierr.Error](err); known || !errors.As(err, &sql) {

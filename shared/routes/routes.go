@@ -1,5 +1,6 @@
-// Package routes owns the table of paths and the services that serve them. The edge, the chart's routes and the tests of
-// the services against their description read it. A test fails if a service serves other paths than the table says.
+// Package routes has the table of all public and internal paths but those of health, metrics and profiles, with the
+// service that serves each path. The edge, the routes of the chart and the tests of the services read the table. A test
+// fails if a service serves other paths than the table says.
 package routes
 
 import (
@@ -12,7 +13,7 @@ import (
 // Service names a service that serves public or internal paths.
 type Service string
 
-// The services.
+// The services that serve paths. All stands for several services that serve the same path.
 const (
 	Entries     Service = "entries"
 	Embeddables Service = "embeddables"
@@ -26,7 +27,7 @@ const (
 // Auth is the kind of key that an operation requires.
 type Auth string
 
-// The kinds of keys.
+// The kinds of keys that an operation can require.
 const (
 	None        Auth = "none"        // nothing
 	APIKey      Auth = "api_key"     // X-Api-Key, of the project in the path
@@ -47,7 +48,7 @@ type Route struct {
 	Scope     string // the scope that the API key needs; empty if it needs none
 }
 
-// Public returns the documented paths in the order of the published description.
+// Public returns the routes of the published description, in the order of the description.
 func Public() []Route {
 	read := []string{http.MethodGet, http.MethodHead}
 	keyed := func(s Service, operation, template, scope string) Route {
@@ -68,6 +69,7 @@ func Public() []Route {
 		keyed(Entries, "listEntriesPageViews", "/projects/{projectId}/entries-page-views", entries),
 		keyed(Entries, "listEntriesChanges", "/projects/{projectId}/entries-changes", entries),
 		keyed(Entries, "countEntries", "/projects/{projectId}/entries-counts", entries),
+		keyed(Entries, "getEntriesOverview", "/projects/{projectId}/entries-overview", entries),
 		keyed(Entries, "getEntriesFunnel", "/projects/{projectId}/entries-funnel", entries),
 		keyed(Entries, "getEntriesAnswers", "/projects/{projectId}/entries-answers", entries),
 		keyed(Embeddables, "listEmbeddables", "/projects/{projectId}/embeddables", embeddables),
@@ -88,8 +90,8 @@ func Public() []Route {
 	}
 }
 
-// Pages returns the paths that the published description leaves out. Those are the pages for browsers, the front door and
-// the web console, and the proxy's paths that hold a target, which OpenAPI cannot describe.
+// Pages returns the public routes that the published description leaves out. Some are pages for browsers, with the web
+// console. The others are paths of the proxy that contain a target, which OpenAPI cannot describe.
 func Pages() []Route {
 	read := []string{http.MethodGet, http.MethodHead}
 	return []Route{
@@ -101,11 +103,12 @@ func Pages() []Route {
 	}
 }
 
-// Outside returns all paths that are served to the outside: those of [Public] and of [Pages]. No two of them match the
-// same path.
+// Outside returns all public routes: the routes of [Public] and the routes of [Pages]. No path matches two of these
+// routes.
 func Outside() []Route { return append(Public(), Pages()...) }
 
-// Internal returns where data comes in, what only operators see and what administrators do, on the internal ports.
+// Internal returns the routes that only the internal ports serve: ingest, settings of a project, and the requests of
+// administrators.
 func Internal() []Route {
 	post := []string{http.MethodPost}
 	return []Route{
@@ -127,23 +130,23 @@ func Internal() []Route {
 	}
 }
 
-// Inside returns the paths of the internal address: those of [Internal], and the look-up of regions, which has the path of
-// the public one.
+// Inside returns the routes for clients within the platform: the routes of [Internal], and the look-up of regions,
+// which is also a public route.
 func Inside() []Route {
 	public := Public()
 	lookUp := slices.IndexFunc(public, func(r Route) bool { return r.Auth == InternalKey })
 	return append(Internal(), public[lookUp])
 }
 
-// Allows reports whether the route serves method.
+// Allows reports whether the route serves method. A route whose Methods are nil serves any method.
 func (r Route) Allows(method string) bool {
 	return r.Methods == nil || slices.Contains(r.Methods, method)
 }
 
-// Matches reports whether escapedPath, as url.URL.EscapedPath gives it, is this route's. A variable takes
-// one segment that is not empty; a percent-encoded slash stays within its segment. A variable {name...} ends its
-// template and takes the rest of the path, which may be empty and may have slashes. Nothing is cleaned:
-// case, double and trailing slashes and dots count as they come.
+// Matches reports whether escapedPath, as url.URL.EscapedPath gives it, is a path of this route. A variable matches one
+// segment that is not empty. A percent-encoded slash does not end a segment. A variable {name...} ends its template and
+// matches the rest of the path, which may be empty and may have slashes. Matches compares the path as it is: case,
+// double slashes, trailing slashes and dots count.
 func (r Route) Matches(escapedPath string) bool {
 	path, template := escapedPath, r.Template
 	for template != "" {
@@ -170,7 +173,8 @@ func (r Route) Matches(escapedPath string) bool {
 	return path == ""
 }
 
-// nextSegment takes "/segment" off the front of a path.
+// nextSegment splits a path such as "/segment/rest" into "segment" and "/rest". ok is false if the path does not
+// begin with a slash.
 func nextSegment(path string) (segment, rest string, ok bool) {
 	if !strings.HasPrefix(path, "/") {
 		return "", "", false
@@ -185,15 +189,17 @@ func isVariable(segment string) bool {
 	return strings.HasPrefix(segment, "{") && strings.HasSuffix(segment, "}")
 }
 
-// isRest reports whether a segment of a template takes the rest of the path, as in patterns of net/http.
+// isRest reports whether a segment of a template has the form {name...}, which matches the rest of the path, as in
+// net/http.
 func isRest(segment string) bool {
 	return isVariable(segment) && strings.HasSuffix(segment, "...}")
 }
 
-// Table is a set of routes to find paths in.
+// Table is a list of routes, in which [Table.Find] looks up a path.
 type Table []Route
 
-// Find returns the route of escapedPath.
+// Find returns the first route that matches escapedPath, as url.URL.EscapedPath gives it. Find returns false if no
+// route matches.
 func (t Table) Find(escapedPath string) (Route, bool) {
 	for _, r := range t {
 		if r.Matches(escapedPath) {
@@ -203,11 +209,13 @@ func (t Table) Find(escapedPath string) (Route, bool) {
 	return Route{}, false
 }
 
-// Find returns the route of escapedPath among those of [Outside].
+// Find returns the public route of escapedPath, which is one of [Outside]. Find returns false if no public route
+// matches.
 func Find(escapedPath string) (Route, bool) { return Table(Outside()).Find(escapedPath) }
 
-// Regexp returns template as a regular expression of RE2, for routes of the Gateway API and for Ingresses. It is anchored
-// at both ends. A variable is one segment that is not empty, or the rest of the path; see [Route.Matches].
+// Regexp returns template as a regular expression of RE2, for routes of the Gateway API and for Ingresses. The
+// expression matches only whole paths. A variable matches one segment that is not empty, or the rest of the path, as
+// in [Route.Matches].
 func Regexp(template string) string {
 	var b strings.Builder
 	b.WriteByte('^')

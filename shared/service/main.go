@@ -17,29 +17,29 @@ import (
 // Exit codes of a service's command.
 const (
 	exitOK    = 0
-	exitFault = 1 // it ran and failed
+	exitFault = 1 // the command ran and failed
 	exitUsage = 2 // the command line or the environment is not valid
 )
 
-// gcPercent is GOGC unless the environment sets it. The live heap of a service is small compared with the garbage of its
-// requests. With Go's default of 100, the collector would run every few megabytes. It costs about 10 MB of memory under
-// load.
+// gcPercent is the value of GOGC unless the environment sets GOGC. The live heap of a service is small compared with
+// the garbage of its requests. With Go's default of 100, the garbage collector would run every few megabytes. The
+// higher value costs about 10 MB of memory under load.
 const gcPercent = 300
 
-// Command is one command of a program.
+// Command is one command of a service's program, such as serve or migrate. [NewCommand] makes a Command for [Main].
 type Command struct {
 	name string
 	run  func(program string, stderr io.Writer) int
 }
 
-// NewCommand returns a command that calls do with a configuration of its own.
+// NewCommand returns a command that loads a configuration of type C from the environment and calls do with it.
 func NewCommand[C any](name string, do func(context.Context, C) error) Command {
 	return Command{name, func(program string, stderr io.Writer) int { return run(program, stderr, do) }}
 }
 
-// Main is a service's command line: one of commands, configured by the environment, and "serve" if args name none. It
-// returns the exit code: 0 done, 1 failed, 2 wrong arguments or settings. The first SIGINT or SIGTERM shuts the command down
-// gracefully. The second signal ends the process at once.
+// Main runs the command that args name, or "serve" if args are empty. The environment configures the command. Main
+// returns the exit code: 0 done, 1 failed, 2 wrong arguments or settings. The first SIGINT or SIGTERM shuts the
+// command down gracefully. The second signal ends the process at once.
 func Main(name string, args []string, stderr io.Writer, commands ...Command) int {
 	var names []string
 	for _, c := range commands {
@@ -52,7 +52,8 @@ func Main(name string, args []string, stderr io.Writer, commands ...Command) int
 	return exitUsage
 }
 
-// run loads the configuration of a command and does it.
+// run loads the configuration of a command from the environment, calls do, and returns the exit code. run writes an
+// error to stderr, and sets the garbage collector to gcPercent unless the environment has GOGC.
 func run[C any](name string, stderr io.Writer, do func(context.Context, C) error) int {
 	var cfg C
 	if err := config.Load(&cfg, nil); err != nil {

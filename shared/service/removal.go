@@ -9,9 +9,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// Removal returns the handler of an operation that removes data. It admits administrators and answers with the result of
-// remove: a struct of numbers, even if remove fails after it removed a part. The action is that of the audit line. A
-// service without REMOVE_DATABASE_URL answers Unavailable.
+// Removal returns the handler of an operation that removes data. The handler admits only administrators, and answers
+// with the result of remove, a struct of numbers. The audit line has the action and the result, even if remove fails
+// after it removed a part. Without REMOVE_DATABASE_URL, the handler answers Unavailable.
 func (p *Parts) Removal(action string, remove func(w http.ResponseWriter, r *http.Request) (removed any, err error)) httpapi.HandlerFunc {
 	return p.AdminKeys.Protect(action, func(w http.ResponseWriter, r *http.Request, act *auth.Act) (err error) {
 		if p.Remove == nil {
@@ -24,8 +24,8 @@ func (p *Parts) Removal(action string, remove func(w http.ResponseWriter, r *htt
 	})
 }
 
-// AddProjectRemoval adds DELETE /internal/projects/{projectId}, which removes all that the service holds of a project, or
-// a part if it is much.
+// AddProjectRemoval adds DELETE /internal/projects/{projectId}, for administrators, which removes the data that the
+// service holds about a project. If there is much data, one request may remove only a part.
 func AddProjectRemoval[T any](rt *httpapi.Router, p *Parts, remove func(ctx context.Context, projectID string) (removed T, err error)) {
 	h := p.Removal("project.remove", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		project, err := httpapi.PathIdentifier(r, "projectId")

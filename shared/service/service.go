@@ -1,8 +1,10 @@
-// Package service is the common base of all data services. It owns their configuration, the order in which their parts
-// start and stop, and their command line. A service adds its schema and its routes.
+// Package service is the common base of all data services. The package owns the configuration that these services
+// share, the order in which the parts of a service start and stop, and the command line. A service adds its schema
+// and its routes.
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,24 +27,24 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config is the configuration that all data services share.
+// Config has the settings that all data services share. A service embeds Config in its own configuration.
 type Config struct {
 	// The service's database, as the role that reads. Required to serve.
-	DatabaseURL config.Secret `env:"DATABASE_URL"`
+	DatabaseURL config.ServerURL `env:"DATABASE_URL"`
 
 	// Standbys of DATABASE_URL, as the role that reads, comma-separated, each with one host. Reads of records use them
 	// while they answer and are at most ten seconds old. Not set: all reads use DATABASE_URL.
-	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
+	ReadDatabaseURLs []config.ServerURL `env:"READ_DATABASE_URL"`
 
 	// The same database, as the role that writes ingested data. Not set: the service ingests nothing.
-	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
+	IngestDatabaseURL config.ServerURL `env:"INGEST_DATABASE_URL"`
 
 	// The same database, as the role that removes data. migrate grants the role its rights. Not set: requests to remove
 	// data get 503.
-	RemoveDatabaseURL config.Secret `env:"REMOVE_DATABASE_URL"`
+	RemoveDatabaseURL config.ServerURL `env:"REMOVE_DATABASE_URL"`
 
 	// The same database, as its owner. Required to migrate.
-	MigrateDatabaseURL config.Secret `env:"MIGRATE_DATABASE_URL"`
+	MigrateDatabaseURL config.ServerURL `env:"MIGRATE_DATABASE_URL"`
 
 	// Whether serve migrates first, as the command migrate does.
 	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
@@ -65,56 +67,63 @@ type Config struct {
 
 	// LogOutput takes the log. Nil: standard error.
 	LogOutput io.Writer `env:"-"`
+
+	// StopTimeout bounds the shutdown after the last request. Only tests set StopTimeout, because a busy machine may
+	// do nothing for seconds. 0: 10 s.
+	StopTimeout time.Duration `env:"-"`
 }
 
-// Validate reports an ADMIN_API_KEYS that cannot be parsed, and a key that could be guessed.
+// Validate reports an ADMIN_API_KEYS that cannot be parsed, and an INGEST_API_KEYS with a key that is not allowed.
 func (c Config) Validate() error {
 	_, err := auth.ParseAdminKeys(c.AdminKeys)
 	return errors.Join(err, trustedkeys.Check("INGEST_API_KEYS", c.IngestKeys))
 }
 
-// Definition defines one service.
+// Definition has the parts in which one data service differs from the others, for [Run] and [Migrate].
 type Definition struct {
 	// Name is the service's name in logs, spans, connections and migrations.
 	Name string
-	// Schema is the schema of its database.
+	// Schema has the migrations of the service's database and the rights of its roles.
 	Schema migrate.Schema
-	// AdministersKeys opens [Parts.KeyAdmin].
+	// AdministersKeys opens [Parts.KeyAdmin] if AUTH_ADMIN_DATABASE_URL is set.
 	AdministersKeys bool
-	// Routes gives its public routes and those under /internal.
+	// Routes returns the routes of the service's public listener and of its internal listener. Routes may start
+	// background work by p.Go.
 	Routes func(p *Parts) (public, internal *httpapi.Router)
 }
 
-// Parts are the dependencies of a running service's routes.
+// Parts has the dependencies that [Run] opens for the routes of a service.
 type Parts struct {
 	stack *shutdown.Stack
 
 	Telemetry *telemetry.Telemetry
 	Keys      *authn.Authenticator
-	// KeyAdmin mints and revokes keys. It is nil where AUTH_ADMIN_DATABASE_URL is not set, and in services that do not
-	// administer keys.
+	// KeyAdmin mints and revokes keys. KeyAdmin is nil where AUTH_ADMIN_DATABASE_URL is not set, and in services that
+	// do not administer keys.
 	KeyAdmin *authn.Admin
 	// Primary is the pool of the role that reads, on the primary: for reads that must see the latest writes.
 	Primary *pgdb.Pool
-	// Read reads from the standbys while they are usable, otherwise from Primary.
+	// Read reads from the standbys while they are usable, and otherwise from Primary.
 	Read *standbys.Reads
 	// Write is the pool of the role that ingests data, or nil if the service ingests nothing.
 	Write *pgdb.Pool
-	// Remove is the pool of the role that removes data, or nil if there is none.
+	// Remove is the pool of the role that removes data, or nil if REMOVE_DATABASE_URL is not set.
 	Remove *pgdb.Pool
-	// IngestKeys are the keys for ingest.
+	// IngestKeys are the INGEST_API_KEYS, which protect the routes of ingest.
 	IngestKeys *auth.SharedKeys
-	// AdminKeys are the keys of administrators.
+	// AdminKeys are the ADMIN_API_KEYS, which protect the routes of administrators.
 	AdminKeys *auth.AdminKeys
-	// Stopping ends when requests that wait for news should end.
+	// Stopping is a context that ends when the service accepts no more requests on its public address. Requests that
+	// wait for news should then end.
 	Stopping context.Context
 }
 
-// Go runs background work until the last request is over. It then cancels the context of run and waits for
-// run to return, before the pools are closed.
+// Go runs background work until the service has served its last request. The service then cancels the context of run
+// and waits for run to return, up to Config.StopTimeout, before it closes the pools.
 func (p *Parts) Go(run func(context.Context)) { p.stack.Go(run) }
 
-// Run serves until ctx ends, and then shuts down gracefully.
+// Run starts the parts of a service, serves until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is set,
+// Run migrates the databases first. The error is a [*config.Fault] if DATABASE_URL is not set.
 func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	admins, err := auth.ParseAdminKeys(cfg.AdminKeys)
 	if err != nil {
@@ -128,7 +137,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		return err
 	}
 	var stack shutdown.Stack
-	defer func() { err = errors.Join(err, stack.Stop(stopTimeout)) }()
+	defer func() { err = errors.Join(err, stack.Stop(cmp.Or(cfg.StopTimeout, stopTimeout))) }()
 	stack.Add(tel.Shutdown)
 
 	if cfg.MigrateOnStart {
@@ -139,7 +148,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	pool := cfg.Pool // of all databases but the keys': authn completes cfg.Pool by itself
 	pool.Name, pool.Attach = d.Name, citus.Attach
 	pool.TracerProvider, pool.MeterProvider = tel.TracerProvider, tel.MeterProvider
-	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
+	open := func(url config.ServerURL, name string) (*pgdb.Pool, error) {
 		options := pool
 		options.Name = name
 		p, err := pgdb.Open(ctx, url, options)
@@ -198,10 +207,11 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	return server.Run(ctx)
 }
 
-// stopTimeout bounds the shutdown after the last request.
+// stopTimeout is how long the shutdown after the last request may take, unless [Config.StopTimeout] says otherwise.
 const stopTimeout = 10 * time.Second
 
-// closing closes the pool called name, which waits for connections in use, for as long as the shutdown may take.
+// closing returns a function that calls stop to close the pool called name. stop waits for connections that are in
+// use. The function gives up when its context ends.
 func closing(name string, stop func()) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := shutdown.Within(ctx, stop); err != nil {
@@ -211,12 +221,13 @@ func closing(name string, stop func()) func(context.Context) error {
 	}
 }
 
-// selectMigrated selects whether the table that records the migrations exists. Any role may run it.
+// selectMigrated selects whether the table that records the migrations exists. Any database role may run the
+// statement.
 const selectMigrated = `SELECT to_regclass($1) IS NOT NULL`
 
 // checks returns the checks of /readyz. A database that fails after the first contact does not make a service unready.
-// Otherwise all replicas would become unready at once, and clients would get the load balancer's error page instead of
-// an answer with Retry-After. A database without its tables does make it unready, because it cannot recover by itself.
+// Clients then get an answer with Retry-After, and not the error page of a load balancer without replicas. A database
+// without its tables makes a service unready, because that service cannot recover by itself.
 func checks(p *Parts, schema migrate.Schema) []httpserver.Check {
 	reached := false // the server asks one at a time
 	list := []httpserver.Check{
@@ -253,8 +264,8 @@ func checks(p *Parts, schema migrate.Schema) []httpserver.Check {
 	return list
 }
 
-// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Each pod may call
-// Migrate at its start, also several pods at once.
+// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Several pods may
+// call Migrate at once. The error is a [*config.Fault] if MIGRATE_DATABASE_URL is not set.
 func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
 	if err != nil {
@@ -273,7 +284,7 @@ func migrateBoth(ctx context.Context, cfg Config, d Definition, tel *telemetry.T
 		migrate.Ingest:  migrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
 		migrate.Remover: migrate.UserOf(cfg.RemoveDatabaseURL.Reveal()),
 	}
-	if err := migrate.Up(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
+	if err := migrate.Up(ctx, cfg.MigrateDatabaseURL, d.Schema, roles, tel.Logger); err != nil {
 		return err
 	}
 	if cfg.Auth.MigrateURL.IsZero() {

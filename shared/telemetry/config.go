@@ -9,8 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Config holds the settings of a service's telemetry. The OTEL_ names have the meaning of OpenTelemetry's
-// specification ("Environment Variable Specification"). Its SDK reads the others (protocol, sampler, headers,
+// Config holds the settings of a service's telemetry. The OTEL_ names have the meaning of OpenTelemetry's specification
+// ("Environment Variable Specification"). OpenTelemetry's SDK reads its other variables (protocol, sampler, headers,
 // certificates, time-outs, batch sizes, resource attributes) from the process's environment.
 type Config struct {
 	// The least severe lines that are logged: debug, info, warn or error.
@@ -26,7 +26,7 @@ type Config struct {
 	OTLPEndpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate reports a LOG_FORMAT or OTEL_TRACES_EXPORTER that is not allowed.
 func (c Config) Validate() error {
 	var faults []error
 	oneOf := func(variable, given string, allowed ...string) {
@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// tracing reports whether spans are recorded at all.
+// tracing reports whether the service records spans: an exporter or an endpoint is set, and the exporter is not "none".
 func (c Config) tracing() bool {
 	if c.TracesExporter != "" {
 		return c.TracesExporter != "none"

@@ -9,12 +9,12 @@ import (
 )
 
 // discreetExporter removes the attributes that instrumentations record about a request's URL. A client may have put a
-// key there by mistake, and a proxied URL belongs to the caller. The route's template is enough. It also removes
-// client addresses, which the instrumentations take from forwarding headers of any client.
+// key into a URL by mistake, and a proxied URL belongs to the caller. The route's template is enough. discreetExporter
+// also removes client addresses, which the instrumentations take from forwarding headers of any client.
 type discreetExporter struct{ sdktrace.SpanExporter }
 
-// indiscreet reports whether an attribute must be removed. The names are OpenTelemetry's (semantic conventions,
-// attributes of HTTP).
+// indiscreet reports whether an attribute shows a request's URL or a client's address, and must be removed. The names
+// are OpenTelemetry's (semantic conventions, attributes of HTTP).
 func indiscreet(a attribute.KeyValue) bool {
 	switch a.Key {
 	case "url.path", "url.query", "url.full", "http.url", "http.target", "client.address":
@@ -23,7 +23,7 @@ func indiscreet(a attribute.KeyValue) bool {
 	return false
 }
 
-// ExportSpans exports the spans without those attributes.
+// ExportSpans exports the spans without the attributes that are indiscreet.
 func (e discreetExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	kept := make([]sdktrace.ReadOnlySpan, len(spans))
 	for i, s := range spans {
@@ -35,11 +35,11 @@ func (e discreetExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 	return e.SpanExporter.ExportSpans(ctx, kept)
 }
 
-// discreetSpan is a span with other attributes.
+// discreetSpan is a span that shows the given attributes in the place of its own attributes.
 type discreetSpan struct {
 	sdktrace.ReadOnlySpan
 	attributes []attribute.KeyValue
 }
 
-// Attributes returns the attributes that are left.
+// Attributes returns the attributes of the span that are not indiscreet.
 func (s discreetSpan) Attributes() []attribute.KeyValue { return s.attributes }

@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogDelay is how long a line below warn may wait before it is written.
+// LogDelay is how long a line of the log with a level below warn may wait before it is written.
 const LogDelay = 100 * time.Millisecond
 
-// newLogger returns the log that writes to out.
+// newLogger returns a log that writes to out with the level and format of c.
 func newLogger(out *lineBuffer, c Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
 	var h slog.Handler = slog.NewJSONHandler(out, options)
@@ -23,13 +23,15 @@ func newLogger(out *lineBuffer, c Config) *slog.Logger {
 	return slog.New(&handler{Handler: h, out: out})
 }
 
-// handler adds the span to each line. It writes waiting lines at once if a line must not wait.
+// handler is a slog.Handler that adds the ids of the current trace and span to each line. After a line of warn or
+// above, the handler writes out all waiting lines.
 type handler struct {
 	slog.Handler
 	out *lineBuffer
 }
 
-// Handle writes one line.
+// Handle writes one line to the lineBuffer, with the time in UTC. After a line of warn or above, Handle writes out all
+// waiting lines.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r.Time = r.Time.UTC()
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
@@ -44,19 +46,19 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs returns a handler that adds attrs to each line.
+// WithAttrs returns a handler that adds attrs to each line, in addition to the ids of the span.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &handler{Handler: h.Handler.WithAttrs(attrs), out: h.out}
 }
 
-// WithGroup returns a handler that puts further attributes into a group.
+// WithGroup returns a handler that puts further attributes, and the ids of the span, into a group.
 func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{Handler: h.Handler.WithGroup(name), out: h.out}
 }
 
-// lineBuffer collects lines and writes many with one system call, because each request logs an access line. No line
-// waits longer than [LogDelay]. It writes lines of warn and above at once, with the lines before them. A slow writer
-// slows the goroutines that log. Lines are lost only if the write fails or the process is killed.
+// lineBuffer collects lines and writes many lines with one system call, because each request logs an access line. No
+// line waits longer than [LogDelay]. A line of warn or above is written at once, with the lines before. A slow writer
+// slows the goroutines that log. Waiting lines are lost if the write fails, or if the process ends without close.
 type lineBuffer struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -65,12 +67,13 @@ type lineBuffer struct {
 	closed  bool
 }
 
-// lineBufferBytes is the size at which the buffer is written without waiting.
+// lineBufferBytes is the size, in bytes, at which the lineBuffer is written at once.
 const lineBufferBytes = 64 << 10
 
 func newLineBuffer(out io.Writer) *lineBuffer { return &lineBuffer{out: out} }
 
-// Write takes one whole line.
+// Write adds one whole line to the buffer. Write writes the buffer out at once if the buffer is closed or full.
+// Otherwise a flush follows within [LogDelay].
 func (b *lineBuffer) Write(line []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +94,7 @@ func (b *lineBuffer) flush() error {
 	return b.writeOut()
 }
 
-// close writes the waiting lines. After that no line waits.
+// close writes the waiting lines. After close, each line is written at once.
 func (b *lineBuffer) close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 // newMeterProvider returns a provider whose instruments are shown by registry, with the metrics of the process and of
-// the Go runtime. OpenTelemetry's instrumentation provides those of the runtime. Prometheus' own collector would show
-// them again under other names.
+// the Go runtime. OpenTelemetry's instrumentation provides the metrics of the runtime. Prometheus' own collector would
+// show the same metrics again under other names.
 func newMeterProvider(registry *prometheus.Registry, res *resource.Resource) (*sdkmetric.MeterProvider, error) {
 	if err := registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})); err != nil {
 		return nil, err
@@ -36,9 +36,9 @@ func newMeterProvider(registry *prometheus.Registry, res *resource.Resource) (*s
 	return provider, nil
 }
 
-// histogramBounds sets the bounds of every histogram by its unit: times, bytes, counts. Times go from a cached key to
-// a long export; the SDK's default bounds are for milliseconds. There are few bounds, because each is a series for
-// each set of attributes.
+// histogramBounds is a view that sets the bounds of every histogram by its unit: times, bytes, counts. Times go from a
+// cached key to a long export; the SDK's default bounds are for milliseconds. There are few bounds, because each bound
+// is a series for each set of attributes.
 func histogramBounds(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 	if i.Kind != sdkmetric.InstrumentKindHistogram {
 		return sdkmetric.Stream{}, false

@@ -1,5 +1,5 @@
-// Package telemetry owns a service's log, traces and metrics. It starts them, stops them and returns them. It sets
-// none of OpenTelemetry's globals, as several services may run in one process.
+// Package telemetry owns a service's log, traces and metrics. The package starts and stops all three. The package sets
+// none of OpenTelemetry's globals, because several services may run in one process.
 package telemetry
 
 import (
@@ -24,7 +24,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Options configures the telemetry of a service.
+// Options configures the [Telemetry] of a service: its name, version, settings and outputs.
 type Options struct {
 	// Service is the service's name: the log's "service", the resource's service.name. Required.
 	Service string
@@ -43,7 +43,7 @@ type Telemetry struct {
 	// Logger is the log. Lines below warn may wait up to [LogDelay] before they are written. Shutdown writes the
 	// waiting lines. A context with a span adds trace_id and span_id.
 	Logger *slog.Logger
-	// TracerProvider records spans. It does nothing if tracing is off.
+	// TracerProvider records spans, or does nothing if tracing is off.
 	TracerProvider trace.TracerProvider
 	// MeterProvider creates the instruments that MetricsHandler shows.
 	MeterProvider metric.MeterProvider
@@ -56,8 +56,8 @@ type Telemetry struct {
 	stop     []func(context.Context) error
 }
 
-// Start starts telemetry. It opens no connection: an endpoint that is out of reach costs traces and a line in the
-// log, and never the service.
+// Start starts the telemetry of a service. Start opens no connection: an endpoint that is out of reach costs traces and
+// a line in the log, and never the service. The caller calls Shutdown at the end.
 func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.LogOutput == nil {
 		o.LogOutput = os.Stderr
@@ -73,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{Propagator: propagation.TraceContext{}, log: newLineBuffer(o.LogOutput)}
 	t.Logger = newLogger(t.log, o.Config).With(slog.String("service", o.Service))
 	if err := t.startTraces(ctx, o, res); err != nil {
-		return nil, err
+		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	if err := t.startMetrics(res, build); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
@@ -118,11 +118,11 @@ func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
 	return nil
 }
 
-// Tracing reports whether spans are exported. If not, instrumentation can be left out.
+// Tracing reports whether spans are exported. If not, a caller can leave instrumentation out.
 func (t *Telemetry) Tracing() bool { return t.tracing }
 
-// MetricsHandler serves the metrics in Prometheus' text formats, together with those of others. The names of the
-// others must differ.
+// MetricsHandler returns a handler that serves the metrics in Prometheus' text formats, with the metrics of others. No
+// two metrics may have the same name. The handler serves four requests at once, and refuses further ones.
 func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(append(prometheus.Gatherers{t.registry}, others...), promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
@@ -130,8 +130,8 @@ func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
 	})
 }
 
-// Shutdown sends the waiting spans, within ctx, stops the metrics and writes the log's last lines. Later lines are
-// written at once.
+// Shutdown sends the waiting spans, stops the metrics and writes the log's last lines. ctx bounds the sending. Later
+// lines of the log are written at once.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, stop := range t.stop {
@@ -141,13 +141,14 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(append(errs, t.log.close())...)
 }
 
-// Build names the build that runs: its version, and the revision of its source if the toolchain recorded it.
+// Build returns the version of the running program, a space, and the revision of its source. The revision is empty if
+// the toolchain did not record it.
 func Build() string {
 	b := buildOf("")
 	return b.version + " " + b.revision
 }
 
-// build is the version and revision in the binary's build information.
+// build holds the version of the program, and the revision of its source from the binary's build information.
 type build struct{ version, revision string }
 
 func buildOf(version string) build {

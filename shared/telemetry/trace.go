@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// spanExporter returns the exporter of spans, or nil if tracing is off.
+// spanExporter returns the exporter that receives the spans, or nil if tracing is off.
 func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error) {
 	switch {
 	case o.SpanExporter != nil:
@@ -39,11 +39,11 @@ func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error)
 
 const otlpProtocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
 
-// reportEvery is the interval at which a failing export is logged.
+// reportEvery is the least time between two lines of the log about spans that could not be exported.
 const reportEvery = time.Minute
 
-// reportingExporter logs the errors of an exporter. The SDK would pass each to OpenTelemetry's global error handler,
-// which writes plain text to standard error, not to the log.
+// reportingExporter logs the errors of the embedded exporter. The SDK would pass each error to OpenTelemetry's global
+// error handler, which writes plain text to standard error, not to the log.
 type reportingExporter struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
@@ -53,7 +53,7 @@ type reportingExporter struct {
 	lost     int // spans since the last report
 }
 
-// ExportSpans exports the spans, and logs a failure instead of returning it.
+// ExportSpans exports the spans. A failure is logged, at most once in reportEvery, and not returned.
 func (e *reportingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// AppendText appends s as a JSON string (RFC 8259, section 7). It escapes quotes, backslashes and control
-// characters, and nothing else. s must be valid UTF-8, as all text in the database is.
+// AppendText appends s to dst as a JSON string (RFC 8259, section 7). AppendText escapes quotes, backslashes and the
+// control characters below U+0020, and nothing else. s must be valid UTF-8, as all text in the database is.
 func AppendText(dst, s []byte) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	dst = AppendTextPart(dst, s)
 	return append(dst, '"')
 }
 
-// AppendTextPart escapes and appends s like [AppendText], without the quotes around it, so that a caller can
+// AppendTextPart escapes and appends s like [AppendText], without the quotes around the string, so that a caller can
 // write a long string in parts.
 func AppendTextPart(dst, s []byte) []byte {
 	for {
@@ -41,7 +41,7 @@ func AppendTextPart(dst, s []byte) []byte {
 	}
 }
 
-// plain returns how many leading bytes of s need no escape. It looks at eight bytes at a time.
+// plain returns how many leading bytes of s need no escape. plain looks at eight bytes at a time.
 func plain(s []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0
@@ -62,7 +62,8 @@ func plain(s []byte) int {
 	return n
 }
 
-// Shorten returns text for a message. It cuts a text of more than longest bytes at the end of a character, and appends "…".
+// Shorten returns text for a message. Shorten cuts a text of more than longest bytes at the end of a character, to at
+// most longest bytes, and appends "…".
 func Shorten(text string, longest int) string {
 	if len(text) <= longest {
 		return text
@@ -70,7 +71,7 @@ func Shorten(text string, longest int) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// AppendNullableText appends s as a JSON string, or null when s is nil.
+// AppendNullableText appends s to dst as a JSON string, or null when s is nil.
 func AppendNullableText(dst, s []byte) []byte {
 	if s == nil {
 		return append(dst, "null"...)

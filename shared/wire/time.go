@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrTime is the error for a text that is not a DateTime of the API.
+// ErrTime is the error of [ParseTime] for a text that is not a DateTime of the API.
 var ErrTime = errors.New("not a date and time: want RFC 3339 such as 2022-01-31T09:30:00Z, 2022-01-31T09:30:00.25+02:00, 2022-01-31T09:30Z, 2022-01-31T09:30:00 (UTC) or 2022-01-31 (midnight UTC), from year 0001 to 9999")
 
 // MinTime and MaxTime bound a DateTime, in Unix microseconds: years 0001 to 9999 in UTC.
@@ -15,11 +15,11 @@ const (
 	MaxTime int64 = 253402300799_999999
 )
 
-// ParseTime reads a DateTime and returns Unix microseconds. The API, ingest, import and the command line take the
-// same forms. These are RFC 3339 with any offset, without an offset (UTC) or without seconds, and a bare date (midnight
-// UTC). ParseTime cuts the fraction of a second after six digits. It reads a space before an offset as a plus sign, because an unescaped "+" in a
-// query arrives as a space. The error is [ErrTime]. (time.Parse would take one layout at a time, and other forms, such as
-// a comma before the fraction.)
+// ParseTime returns the Unix microseconds of a DateTime. The API, ingest, import and the command line take the same
+// forms. The forms are RFC 3339 with any offset, without an offset (UTC) or without seconds, and a bare date (midnight
+// UTC). ParseTime cuts the fraction of a second after six digits. ParseTime reads a space before an offset as a plus
+// sign, because an unescaped "+" in a query arrives as a space. The error is [ErrTime]. (time.Parse would take one
+// layout at a time, and other forms, such as a comma before the fraction.)
 func ParseTime[T string | []byte](s T) (int64, error) {
 	if len(s) < len("2006-01-02") || s[4] != '-' || s[7] != '-' {
 		return 0, ErrTime
@@ -106,14 +106,14 @@ func digits[T string | []byte](s T) (int, bool) {
 	return n, true
 }
 
-// AppendTime appends Unix microseconds as a quoted DateTime of the API: RFC 3339 in UTC with Z. The fraction of the
-// second has up to six digits, without trailing zeros. The time must be between [MinTime] and [MaxTime].
+// AppendTime appends Unix microseconds to dst as a quoted DateTime of the API: RFC 3339 in UTC with Z. The fraction of
+// the second has up to six digits, without trailing zeros. The time must be between [MinTime] and [MaxTime].
 func AppendTime(dst []byte, micros int64) []byte {
 	t := Time(micros)
 	y, month, d := t.Date()
 	h, minute, second := t.Clock()
 	m, fraction := int(month), t.Nanosecond()/1000
-	// By hand: time.AppendFormat takes three times as long, and this runs for each time of each row.
+	// By hand: time.AppendFormat takes three times as long, and AppendTime runs for each time of each row.
 	dst = append(dst, '"', byte('0'+y/1000), byte('0'+y/100%10), byte('0'+y/10%10), byte('0'+y%10), '-',
 		byte('0'+m/10), byte('0'+m%10), '-', byte('0'+d/10), byte('0'+d%10), 'T',
 		byte('0'+h/10), byte('0'+h%10), ':', byte('0'+minute/10), byte('0'+minute%10), ':', byte('0'+second/10), byte('0'+second%10))
@@ -127,7 +127,7 @@ func AppendTime(dst []byte, micros int64) []byte {
 	return append(dst, 'Z', '"')
 }
 
-// Time converts Unix microseconds to a time.Time in UTC.
+// Time returns a time in Unix microseconds, as the API and the database hold it, as a time.Time in UTC.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 // BeforeAll and AfterAll are the open ends of a range of times: before and after every DateTime.

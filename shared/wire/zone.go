@@ -7,12 +7,12 @@ import (
 	_ "time/tzdata" // images have no tz database
 )
 
-// ErrZone means that a name is not a zone of the tz database.
+// ErrZone is the error of [LoadZone] for a name that is not a zone of the tz database.
 var ErrZone = errors.New("not a zone of the tz database")
 
-// LoadZone returns the zone of that name, exactly as the tz database writes the name, or [ErrZone]. It uses the machine's
-// database, so that updates of the machine take effect. It uses the database in the binary if the machine has none or does not
-// have the name.
+// LoadZone returns the time zone with the name, exactly as the tz database writes the name, or [ErrZone]. LoadZone uses
+// the machine's database, so that updates of the machine take effect. LoadZone uses the database in the binary if the
+// machine has none or does not have the name.
 func LoadZone(name string) (*time.Location, error) {
 	if !isZoneName(name) {
 		return nil, ErrZone
@@ -24,9 +24,9 @@ func LoadZone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// isZoneName refuses names whose meaning depends on the machine: those that Go's time package treats specially, and
-// those of other files in the database's folder. It allows only letters, digits and the marks in names of zones, so
-// that no path leads out of the database.
+// isZoneName reports whether name can be a zone whose meaning is the same on every machine. isZoneName refuses the
+// empty name, names of the machine's own zone, and names of copies in the database's folder. isZoneName allows only
+// letters, digits and the marks in names of zones, so that no path leads out of the database.
 func isZoneName(name string) bool {
 	switch name {
 	case "", "Local", "localtime", "posixrules":

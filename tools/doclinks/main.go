@@ -1,12 +1,14 @@
-// Command doclinks checks the documentation of the repository whose root it is given. It reads all files that git tracks:
+// Command doclinks checks the documentation of the repository whose root is its argument. The command reads all files
+// that git tracks, and checks:
 //
 //   - In Markdown, each relative link and image names a tracked file or folder, and its fragment a heading there.
 //   - In other files, each path that begins with docs/ and ends with .md names a page, and its fragment a heading.
-//   - In tutorials and how-tos, each block of shell commands has a comment above it. The comment names the test that
-//     runs the block ("run by", then a Go test or a tracked file). Or it says why none does ("not run:", a reason).
+//   - In tutorials and how-tos, each block of code names its language. Each block of shell commands has a comment
+//     above it. The comment names the test that runs the block ("run by", then a Go test or a tracked file). Or the
+//     comment gives the reason why no test does ("not run:", a reason).
 //
-// It prints each fault as FILE:LINE, and exits with 1 if there is one. It opens no network connection: links to other
-// hosts are not checked.
+// The command prints each fault as FILE:LINE, and exits with 1 if there is one. The command opens no network
+// connection: links to other hosts are not checked.
 package main
 
 import (
@@ -44,23 +46,24 @@ func main() {
 	}
 }
 
-// link is a reference to a tracked file.
+// link is a reference to a tracked file, from a Markdown page or by its path in another file.
 type link struct {
-	file     string // that contains the link
+	file     string // the file that contains the link
 	line     int
 	target   string // path from the root of the repository
 	fragment string // "" for none
 }
 
-// commands is a block of code in a tutorial or how-to.
+// commands is a block of code in a tutorial or how-to, with the comment that names its test.
 type commands struct {
 	file     string
 	line     int
 	language string // "" for an indented block
-	comment  string // the HTML comment above it, or ""
+	comment  string // the HTML comment above the block, or ""
 }
 
-// check returns the faults of the repository at root.
+// check returns the faults in the documentation of the repository at root, each as FILE:LINE and a text. check changes
+// the working folder to root.
 func check(root string) ([]string, error) {
 	if err := os.Chdir(root); err != nil {
 		return nil, err
@@ -125,7 +128,8 @@ var (
 	notRun = regexp.MustCompile(`^<!-- not run: \S.* -->$`)
 )
 
-// fault returns the fault of the block's comment, or "". Only blocks of shell commands need a comment.
+// fault returns what is wrong with the block or its comment, or "" if nothing is. Only a block of shell commands needs
+// a comment. files has the tracked files, and tests the Go test functions.
 func (c commands) fault(files, tests map[string]bool) string {
 	m := runBy.FindStringSubmatch(c.comment)
 	switch {
@@ -143,17 +147,17 @@ func (c commands) fault(files, tests map[string]bool) string {
 
 // page has the headings, links and blocks of code of a Markdown file.
 type page struct {
-	headings map[string]bool // the fragments that name them
+	headings map[string]bool // by fragment
 	links    []link
 	blocks   []commands
 }
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// anchor matches an anchor that a page sets by HTML.
+// anchor matches an HTML anchor in Markdown, whose id can be the fragment of a link.
 var anchor = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 
-// parse reads the headings, links and blocks of code of a Markdown file.
+// parse returns the headings, links and blocks of code in source, the content of the Markdown file file.
 func parse(file string, source []byte) page {
 	p := page{headings: map[string]bool{}}
 	for _, found := range anchor.FindAllSubmatch(source, -1) {
@@ -187,13 +191,13 @@ func parse(file string, source []byte) page {
 	return p
 }
 
-// slugs generates the fragments of headings as GitHub does. goldmark's own would leave out underscores.
+// slugs generates the fragments of headings as GitHub does. The generator of goldmark would leave out underscores.
 type slugs map[string]int // how many headings have the text
 
-// dropped matches what GitHub leaves out.
+// dropped matches the characters that GitHub leaves out of a heading's fragment.
 var dropped = regexp.MustCompile(`[^\p{L}\p{M}\p{Nd} _-]`)
 
-// Generate implements [parser.IDs].
+// Generate returns the fragment of a heading. A repeated heading gets a number. Generate implements [parser.IDs].
 func (s slugs) Generate(heading []byte, _ ast.NodeKind) []byte {
 	slug := strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(string(heading)), ""), " ", "-")
 	n := s[slug]
@@ -204,10 +208,11 @@ func (s slugs) Generate(heading []byte, _ ast.NodeKind) []byte {
 	return []byte(slug)
 }
 
-// Put implements [parser.IDs].
+// Put implements [parser.IDs] and does nothing, because Generate counts the headings.
 func (slugs) Put([]byte) {}
 
-// add adds a link if it is relative.
+// add adds a link of the Markdown file to p, unless the link has a scheme or a host, or cannot be parsed. n is the node
+// of the link in source.
 func (p *page) add(file string, source []byte, n ast.Node, destination []byte) {
 	u, err := url.Parse(string(destination))
 	if err != nil || u.Scheme != "" || u.Host != "" {
@@ -220,7 +225,7 @@ func (p *page) add(file string, source []byte, n ast.Node, destination []byte) {
 	p.links = append(p.links, link{file, lineOf(source, n), target, u.Fragment})
 }
 
-// lineOf returns the line on which the block that contains n begins.
+// lineOf returns the number of the first line of text of the block that contains n. The first line is 1.
 func lineOf(source []byte, n ast.Node) int {
 	for ; n != nil; n = n.Parent() {
 		if n.Type() == ast.TypeBlock && n.Lines().Len() > 0 {
@@ -232,7 +237,7 @@ func lineOf(source []byte, n ast.Node) int {
 
 var mention = regexp.MustCompile(`\bdocs/([a-zA-Z0-9/_-]+\.md)(?:#([a-z0-9_-]+))?`)
 
-// mentions returns the pages that a file other than Markdown names by their path from the root.
+// mentions returns the documentation pages that a file other than Markdown names by their path from the root.
 func mentions(file string, source []byte) []link {
 	var links []link
 	for i, line := range strings.Split(string(source), "\n") {

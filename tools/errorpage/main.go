@@ -1,6 +1,7 @@
-// Command errorpage makes the page of errors, which is served next to the API's reference page. It is given the root of
-// the repository, and renders docs/reference/errors.md. The id of each heading is its text, so that errors can link to the
-// heading of their code. Links to other pages of the documentation become plain text.
+// Command errorpage makes the HTML page of errors, which the server shows next to the API's reference page. The
+// argument is the root of the repository. The command renders docs/reference/errors.md to
+// shared/openapi/reference/errors.html. The id of each heading comes from its text, so that errors can link to the
+// heading of their code. Links that leave the page become plain text.
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// head is the beginning of the page. The page needs no script and loads nothing.
+// head is the beginning of the HTML page. The page needs no script and loads no other file.
 const head = `<!doctype html>
 <html lang="en">
 <head>
@@ -35,15 +36,15 @@ h3:target { outline: 2px solid; outline-offset: .3rem }
 <body>
 `
 
-// headings makes the id of a heading: its text, in lower case, with dashes for spaces.
+// headings makes the ids of headings: the text of the heading, in lower case, with dashes for spaces.
 type headings struct{}
 
-// Generate returns the id of a heading.
+// Generate returns the id of a heading with the text value. Generate implements goldmark's interface for ids.
 func (headings) Generate(value []byte, _ ast.NodeKind) []byte {
 	return bytes.ReplaceAll(bytes.ToLower(value), []byte(" "), []byte("-"))
 }
 
-// Put does nothing, because the page has each heading once.
+// Put does nothing: the headings of the page must have different texts.
 func (headings) Put([]byte) {}
 
 func main() {

@@ -1,6 +1,7 @@
-// Package app is the edge, put together: its configuration and its life. An edge is the one address of the documented
-// paths and the console, or of the internal paths. It sends each request to the service that has its path. It has no
-// database and no rights: it shows the services the address of the client, and proves by a key that it may.
+// Package app assembles the edge: its configuration, start and shutdown. An edge is the one address of the documented
+// paths and the console, or of the internal paths. The edge sends a request to the service that has the path. The
+// edge has no database and no rights. The edge sends the services the address of the client, and a key by which the
+// services recognise the edge.
 package app
 
 import (
@@ -17,13 +18,14 @@ import (
 	"github.com/lectern-dev/lectern/services/edge/internal/api"
 )
 
-// service is the name in logs, spans and metrics.
+// service is the name of the edge in logs, spans and metrics.
 const service = "edge"
 
-// stopTimeout bounds the shutdown after the last request.
+// stopTimeout is how long the parts of the edge may take to stop after the last request.
 const stopTimeout = 10 * time.Second
 
-// Run serves until ctx ends, and then shuts down gracefully.
+// Run serves the edge until ctx ends, and then shuts down gracefully. The error reports invalid settings, a failed
+// start, or a shutdown that was not clean.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config configures the edge.
+// Config is the configuration of the edge. The command reads Config from environment variables.
 type Config struct {
 	// Which paths it routes. public: the documented ones and the console. internal: those below /internal, and the look-up of
 	// regions, for clients within the platform. Never let the internet reach an edge with internal paths.
@@ -46,7 +46,8 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate checks the settings of the edge itself, and that EDGE_KEYS is set. The error names each fault, and is nil
+// for none.
 func (c Config) Validate() error {
 	_, err := c.addresses()
 	faults := []error{err}
@@ -71,7 +72,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// table returns all known paths. EDGE_EXCLUDE does not shorten it.
+// table returns all paths that an edge with this EDGE_PATHS knows. EDGE_EXCLUDE does not shorten the table.
 func (c Config) table() routes.Table {
 	if c.Paths == "internal" {
 		return routes.Inside()
@@ -79,7 +80,7 @@ func (c Config) table() routes.Table {
 	return routes.Outside()
 }
 
-// addresses parses EDGE_SERVICES.
+// addresses returns the host:port of each service in EDGE_SERVICES. The error names each entry that is not valid.
 func (c Config) addresses() (map[routes.Service]string, error) {
 	names := []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console}
 	addresses := make(map[routes.Service]string, len(names))

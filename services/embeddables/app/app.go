@@ -12,21 +12,22 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/store"
 )
 
-// Config is the configuration of the service.
+// Config is the configuration of the embeddables service: the settings of every data service, and the API's limits.
 type Config struct {
 	service.Config
 	API api.Config
 }
 
-// Run serves until ctx ends, and then shuts down without losing a request.
+// Run serves embeddables until ctx ends, and then shuts down gracefully.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate migrates the service's database, and the keys' database if one is configured.
+// Migrate migrates the service's database, and the keys' database if AUTH_MIGRATE_DATABASE_URL is set.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
 
-// NewDry returns the ingest of embeddables or embeddable-versions that stores nothing.
+// NewDry returns an ingest that checks and counts records, and stores nothing. resource is "embeddables" or
+// "embeddable-versions".
 func NewDry(resource string) *ingest.Dry { return api.NewDry(resource) }
 
 func definition(cfg Config) service.Definition {

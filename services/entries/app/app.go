@@ -1,4 +1,4 @@
-// Package app is the entries service as a whole: its configuration, wiring and lifetime.
+// Package app configures the entries service, connects its parts and runs it.
 package app
 
 import (
@@ -19,24 +19,28 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
-// Config is the configuration of the service.
+// Config holds all settings of the entries service. [service.Main] loads a Config from environment variables.
 type Config struct {
 	service.Config
 	API api.Config
 
-	// Build names the build in ETags. Tests set it; empty: that of the binary.
+	// Build is the name of the build in the ETags of insights. Only tests set Build. If Build is empty, the name is
+	// that of the running binary.
 	Build string `env:"-"`
 }
 
-// Run serves until ctx ends, and then shuts down without losing a request.
+// Run serves requests until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is true, Run first migrates,
+// as [Migrate] does. The error is nil after a clean shutdown.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate migrates the service's database, and the keys' database if one is configured.
+// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Without
+// MIGRATE_DATABASE_URL, Migrate fails.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
 
-// NewDry returns the ingest of entries or events that stores nothing.
+// NewDry returns an [ingest.Dry] for entries if resource is "entries", and otherwise for events. The Dry checks lines
+// and counts their outcomes, but stores nothing.
 func NewDry(resource string) *ingest.Dry { return api.NewDry(resource) }
 
 func definition(cfg Config) service.Definition {
@@ -47,7 +51,8 @@ func definition(cfg Config) service.Definition {
 	}
 }
 
-// newRoutes starts the background work of the service and returns its routes.
+// newRoutes starts the background work of the service, and returns the routes of the public and of the internal
+// listener. If the metrics cannot be registered, newRoutes only logs the error.
 func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) {
 	reader := store.New(p.Read, p.Primary)
 	waiting := watch.New(reader)

@@ -201,7 +201,7 @@ func (s *side) requests(project string) []request {
 	key := s.key[project]
 	return []request{
 		{"entries", routes.Entries, http.MethodGet, under("/entries", "/entries?limit=100&direction=ASC", "/entries/en_7", "/entries/en_7/events",
-			"/entries-page-views?include_urls=true", "/entries-changes", "/entries-counts?interval=month", "/entries-funnel?embeddable_id=emb_1", "/entries-answers?embeddable_id=emb_1"), "", key},
+			"/entries-page-views?include_urls=true", "/entries-changes", "/entries-counts?interval=month", "/entries-overview?interval=month", "/entries-funnel?embeddable_id=emb_1", "/entries-answers?embeddable_id=emb_1"), "", key},
 		{"embeddables", routes.Embeddables, http.MethodGet, under("/embeddables", "/embeddables/emb_1", "/embeddables/emb_1/versions",
 			"/embeddables/emb_1/versions/7"), "", key},
 		{"experiments", routes.Experiments, http.MethodGet, under("/experiments", "/experiments/ex_7", "/experiments/ex_7/history"), "", key},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -90,5 +93,105 @@ func TestFilterByCompletion(t *testing.T) {
 	counts, _ := s.List(t, key, "/projects/"+project+"/entries-counts?interval=all")
 	if len(counts) != 1 || fmt.Sprint(counts[0]["completed"]) != "3" {
 		t.Errorf("the insights count %v", counts)
+	}
+}
+
+// TestFilterByProgress checks that version and furthest_page select by page views, as the funnel counts, and that completed is
+// then about the views of that version.
+func TestFilterByProgress(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	for i, id := range []string{"none", "one", "both", "two", "unversioned"} {
+		s.MustIngest(t, "entries", newEntry(project, id, at(i)))
+	}
+	view := func(id string, version any, page, second int) object {
+		return servicetest.With(pageView(project, id, page, at(second)), "embeddable_version_number", version)
+	}
+	s.MustIngest(t, "events",
+		view("one", 1, 0, 1), view("one", 1, 3, 2), view("one", 1, 2, 3),
+		view("both", 1, 9, 1), view("both", 2, 3, 2),
+		view("two", 2, 3, 1), view("unversioned", nil, 3, 1))
+	for query, want := range map[string][]string{
+		"version=1":                                              {"both", "one"},
+		"version=2&direction=asc":                                {"both", "two"},
+		"version=3":                                              nil,
+		"version=1&completed=true":                               {"both"},
+		"version=2&completed=true":                               nil,
+		"version=2&completed=false":                              {"two", "both"},
+		"embeddable_id=emb_1&furthest_page=3":                    {"unversioned", "two", "one"},
+		"embeddable_id=emb_1&furthest_page=9":                    {"both"},
+		"embeddable_id=emb_1&furthest_page=3&version=2":          {"two", "both"},
+		"embeddable_id=emb_1&furthest_page=3&completed=false":    {"unversioned", "two", "one"},
+		"embeddable_id=emb_2&furthest_page=3":                    nil,
+		"embeddable_id=emb_1&furthest_page=-9223372036854775808": nil,
+	} {
+		for _, list := range []string{"entries", "entries-page-views"} {
+			path := "/projects/" + project + "/" + list + "?limit=1&" + query
+			if diff := cmp.Diff(want, servicetest.Column(s.Walk(t, key, path, nil), "entry_id"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: %s", path, diff)
+			}
+			s.CheckRepresentation(t, key, path)
+		}
+	}
+	for _, list := range []string{"entries", "entries-page-views"} {
+		for query, parameter := range map[string]string{"furthest_page=3": "embeddable_id", "version=x": "version"} {
+			if a := s.Get(t, key, "/projects/"+project+"/"+list+"?"+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {
+				t.Errorf("%s by %s: %d %s", list, query, a.Status, a.Body)
+			}
+		}
+	}
+}
+
+// TestFilterByAnswers checks what answer, answer_key and search select, and that neither the log nor an error has them.
+func TestFilterByAnswers(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"LOG_LEVEL": "debug", "STATEMENT_TIMEOUT": "1s"})
+	key := s.Keys.Key(project)
+	for i, data := range []string{
+		`{"q":"Yes","n":100,"e":"Zo\u00eb@Example.com"}`, `{"q":["Yes","No"],"n":"100"}`, `{"other":"Yes","n":1e2}`, `{"q":"\u0059es","deep":{"q":"No"}}`,
+		`"Yes"`, `{"q":"\u0000Yes"}`, `{"q":true,"l":[[1],{"a":1}],"k":"50% of a_b (c)"}`, `["Yes"]`, `{"q":"Y\"es","n":123456789012345678}`,
+	} {
+		s.MustIngest(t, "entries", servicetest.With(newEntry(project, fmt.Sprint(i), at(i)), "entry_data", data))
+	}
+	const path = "/projects/" + project + "/entries?direction=asc&limit=1"
+	for query, want := range map[string]string{
+		`answer="Yes"`: "0 1 2 3", `answer="Yes"&answer_key=q`: "0 1 3", `answer= "\u0059es" &answer_key=other`: "2", `answer="No"`: "1",
+		`answer=100`: "0 2", `answer="100"`: "1", `answer=true`: "6", `answer=[1]`: "6", `answer={"a":1}`: "6", `answer=["Yes","No"]`: "1",
+		`answer="Y\"es"`: "8", `answer=123456789012345678`: "8", `answer=123456789012345680`: "",
+		`search=yes`: "0 1 2 3", `search=ZOË@`: "0", `search=345678`: "8", `search=100`: "0 1 2", `search=50% o`: "6", `search=50_ o`: "", `search=a_b (c)`: "6", `search=y"e`: "8",
+		`search=yes&answer=100&embeddable_id=emb_1`: "0 2",
+	} {
+		values := url.Values{}
+		for pair := range strings.SplitSeq(query, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			values.Set(name, value)
+		}
+		found := servicetest.Column(s.Walk(t, key, path+"&"+values.Encode(), nil), "entry_id")
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	for query, parameter := range map[string]string{
+		"answer=": "answer", "answer=Yes": "answer", "answer=1+2": "answer", "answer=%22%5Cu0000%22": "answer", "answer=1e99999": "answer", "answer_key=q": "answer",
+		"search=ab": "search", "search=abc%00": "search",
+	} {
+		if a := s.Get(t, key, path+"&"+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {
+			t.Errorf("%s: %d %s", query, a.Status, a.Body)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Get(t, key, path+"&search="+canary); a.Status != 422 || !strings.Contains(string(a.Body), "question_too_large") {
+		t.Errorf("a search that takes too long: %d %s", a.Status, a.Body)
+	}
+	if log := s.Log(); strings.Contains(log, canary) {
+		t.Errorf("the log has the search: %s", log)
 	}
 }

@@ -32,7 +32,7 @@ func TestInsights(t *testing.T) {
 // TestLongInsights does the same with more questions.
 func TestLongInsights(t *testing.T) {
 	needs.Long(t)
-	checkInsights(t, uint64(time.Now().UnixNano()), 600, 12)
+	checkInsights(t, uint64(time.Now().UnixNano()), 1000, 10)
 }
 
 func checkInsights(t *testing.T, seed uint64, questions, rounds int) {
@@ -226,20 +226,30 @@ func readModel(t *testing.T, s *servicetest.Service, key string) (m model) {
 func (m model) ask(random *rand.Rand) (path string, want any) {
 	q := url.Values{}
 	maybe := func() bool { return random.IntN(3) == 0 }
-	all := m
-	keep := func(has func(*modelEntry) bool) {
-		all = slices.DeleteFunc(slices.Clone(all), func(e *modelEntry) bool { return !has(e) })
+	all, anytime := m, m // anytime: by all filters but those of created_at
+	filter := func(of *model, has func(*modelEntry) bool) {
+		*of = slices.DeleteFunc(slices.Clone(*of), func(e *modelEntry) bool { return !has(e) })
 	}
-	kind := random.IntN(3)
-	if kind > 0 || maybe() {
+	keep := func(has func(*modelEntry) bool) {
+		filter(&all, has)
+		filter(&anytime, has)
+	}
+	kind := random.IntN(4)
+	if kind == 1 || kind == 2 || maybe() {
 		q.Set("embeddable_id", "emb_1")
 		keep(func(e *modelEntry) bool { return e.embeddable == "emb_1" })
 	}
+	bounds := map[string]time.Time{}
 	bound := func(name string, of func(*modelEntry) time.Time, sign int) {
 		if maybe() {
 			at := time.Date(2021, time.Month(1+6*(1-sign)/2+random.IntN(8)), 1, 0, 0, 0, 0, time.UTC)
 			q.Set(name, at.Format(time.RFC3339))
-			keep(func(e *modelEntry) bool { return of(e).Compare(at) == sign })
+			bounds[name] = at
+			in := func(e *modelEntry) bool { return of(e).Compare(at) == sign }
+			filter(&all, in)
+			if strings.HasPrefix(name, "updated") {
+				filter(&anytime, in)
+			}
 		}
 	}
 	bound("created_after", func(e *modelEntry) time.Time { return e.created }, 1)
@@ -253,6 +263,23 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 	}
 	name := ""
 	switch kind {
+	case 3:
+		name = "entries-overview"
+		interval := []string{"week", "month", "all"}[random.IntN(3)]
+		q.Set("timezone", "Pacific/Apia")
+		q.Set("interval", interval)
+		var earlier *model
+		if after, ok := bounds["created_after"]; ok {
+			until, ok := bounds["created_before"]
+			if !ok {
+				until = time.Now()
+			}
+			// The instants of the period are from after, excluded, to until, excluded.
+			length := max(until.Sub(after)-time.Microsecond, 0)
+			filter(&anytime, func(e *modelEntry) bool { return !e.created.After(after) && e.created.After(after.Add(-length)) })
+			earlier = &anytime
+		}
+		want = all.overview("Pacific/Apia", interval, earlier)
 	case 0:
 		name = "entries-counts"
 		zone := []string{"UTC", "US/Pacific", "Asia/Calcutta", "Atlantic/Azores", "Africa/Cairo", "Pacific/Apia"}[random.IntN(6)]
@@ -272,10 +299,15 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 	case 2:
 		name = "entries-answers"
 		key := []string{"", "n", "country", "free", "text", "list", "z"}[random.IntN(7)]
-		if key != "" {
+		values := random.IntN(3) * (1 + random.IntN(50)) / 2
+		switch {
+		case key != "":
 			q.Set("key", key)
 			want = all.answers(key)
-		} else {
+		case values > 0:
+			q.Set("values", fmt.Sprint(values))
+			want = all.keyValues(values)
+		default:
 			want = all.keys()
 		}
 	}
@@ -410,6 +442,55 @@ func (m model) counts(zone, interval, by string) any {
 	return list
 }
 
+// overview is the answer of entries-overview. earlier has the entries of the period before, or is nil.
+func (m model) overview(zone, interval string, earlier *model) any {
+	totals := func(of model) object {
+		sum := object{"entries": len(of), "started": 0, "completed": 0}
+		for _, e := range of {
+			sum["started"] = sum["started"].(int) + min(len(e.views), 1)
+			sum["completed"] = sum["completed"].(int) + 1 + max(-1, min(completed(e.views), 0))
+		}
+		return sum
+	}
+	answer := object{"intervals": m.counts(zone, interval, "none"), "previous": nil}
+	split, before := map[string]model{}, map[string]model{}
+	for _, e := range m {
+		split[e.embeddable] = append(split[e.embeddable], e)
+	}
+	if earlier != nil {
+		answer["previous"] = totals(*earlier)
+		for _, e := range *earlier {
+			before[e.embeddable] = append(before[e.embeddable], e)
+			split[e.embeddable] = slices.Clone(split[e.embeddable]) // also one without entries now
+		}
+	}
+	list := []object{}
+	for id, of := range split {
+		one := totals(of)
+		one["embeddable_id"], one["previous"], one["largest_drop"] = id, nil, nil
+		if earlier != nil {
+			one["previous"] = totals(before[id])
+		}
+		var share float64
+		for _, p := range of.funnels(false).([]object)[0]["pages"].([]object) {
+			reached, dropped := p["reached"].(int), p["dropped"].(int)
+			if lost := float64(dropped) / float64(reached); reached*10 >= one["started"].(int) && lost > share {
+				share = lost
+				one["largest_drop"] = object{"page_index": p["page_index"], "page_key": p["page_key"], "reached": reached, "dropped": dropped}
+			}
+		}
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b object) int {
+		if by := b["entries"].(int) - a["entries"].(int); by != 0 {
+			return by
+		}
+		return strings.Compare(a["embeddable_id"].(string), b["embeddable_id"].(string))
+	})
+	answer["embeddables"] = list
+	return answer
+}
+
 // median returns the median of times in tenths of a second, in seconds, or nil.
 func median(of []int64) any {
 	if len(of) == 0 {
@@ -515,7 +596,7 @@ func (e *modelEntry) read() any {
 	return v
 }
 
-func (m model) keys() any {
+func (m model) keys() object {
 	unreadable := 0
 	types := map[string]map[string]int{}
 	for _, e := range m {
@@ -549,7 +630,22 @@ func (m model) keys() any {
 	return object{"entries": len(m), "unreadable": unreadable, "keys": list}
 }
 
-func (m model) answers(key string) any {
+// keyValues is the answer about all keys with their values.
+func (m model) keyValues(most int) any {
+	answer := m.keys()
+	for _, key := range answer["keys"].([]object) {
+		values := m.values(key["key"].(string), most)
+		for _, field := range []string{"none", "multiple", "others", "values", "numbers"} {
+			key[field] = values[field]
+		}
+	}
+	return answer
+}
+
+func (m model) answers(key string) any { return m.values(key, 50) }
+
+// values is the answer about a key with its most frequent values.
+func (m model) values(key string, most int) object {
 	unreadable, none, multiple := 0, 0, 0
 	values := make([]map[string]bool, 0, len(m)) // of each entry with an answer
 	counts, value := map[string]int{}, map[string]any{}
@@ -603,7 +699,7 @@ func (m model) answers(key string) any {
 		}
 		return compareJSONB(a["value"], b["value"])
 	})
-	list = list[:min(len(list), 50)]
+	list = list[:min(len(list), most)]
 	listed := map[string]bool{}
 	for _, o := range list {
 		b, _ := json.Marshal(o["value"])
@@ -624,8 +720,11 @@ func (m model) answers(key string) any {
 	}
 }
 
-// compareJSONB orders as jsonb does: texts before numbers, shorter texts first.
+// compareJSONB orders as jsonb does: texts before numbers. Of two objects, which have the key a alone, it compares the values.
 func compareJSONB(a, b any) int {
+	if o, ok := a.(object); ok {
+		return compareJSONB(o["a"], b.(object)["a"])
+	}
 	x, isText := a.(string)
 	y, isText2 := b.(string)
 	switch {

@@ -1,4 +1,4 @@
-// Package app is the experiments service as a whole: its configuration, wiring and lifetime.
+// Package app configures the experiments service, connects its parts and runs it.
 package app
 
 import (
@@ -12,21 +12,23 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )
 
-// Config is the configuration of the service.
+// Config holds all settings of the experiments service. [service.Main] loads a Config from environment variables.
 type Config struct {
 	service.Config
 	API api.Config
 }
 
-// Run serves until ctx ends, and then shuts down without losing a request.
+// Run serves requests until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is true, Run first migrates,
+// as [Migrate] does. The error is nil after a clean shutdown.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate migrates the service's database, and the keys' database if one is configured.
+// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Without
+// MIGRATE_DATABASE_URL, Migrate fails.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
 
-// NewDry returns the ingest of experiments that stores nothing.
+// NewDry returns an [ingest.Dry] for experiments. The Dry checks lines and counts their outcomes, but stores nothing.
 func NewDry() *ingest.Dry { return api.NewDry() }
 
 func definition(cfg Config) service.Definition {

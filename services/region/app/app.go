@@ -1,4 +1,4 @@
-// Package app configures the region service, wires it and runs it.
+// Package app configures the region service, connects its parts and runs it.
 package app
 
 import (
@@ -14,22 +14,24 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Config configures the service.
+// Config holds all settings of the region service. [service.Main] loads a Config from environment variables.
 type Config struct {
 	service.Config
 	API   api.Config
 	Cache cache.Options
 }
 
-// Run serves until ctx ends, and then shuts down gracefully.
+// Run serves requests until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is true, Run first migrates,
+// as [Migrate] does. The error is nil after a clean shutdown.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate migrates the service database, and the key database if one is configured.
+// Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Without
+// MIGRATE_DATABASE_URL, Migrate fails.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
 
-// NewDry returns the ingest of projects that stores nothing.
+// NewDry returns an [ingest.Dry] for projects. The Dry checks lines and counts their outcomes, but stores nothing.
 func NewDry() *ingest.Dry { return api.NewDry() }
 
 func definition(cfg Config) service.Definition {

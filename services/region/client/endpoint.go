@@ -18,10 +18,10 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// maxAnswer is the longest answer that is read, in bytes.
+// maxAnswer is how many bytes of an answer the client reads. A longer answer cannot be decoded.
 const maxAnswer = 64 << 10
 
-// endpoint makes requests to one address of the service, with one key.
+// endpoint makes requests to one URL of the region service and the paths below it, with one key.
 type endpoint struct {
 	url       string
 	key       string
@@ -30,7 +30,9 @@ type endpoint struct {
 	tracer    trace.Tracer
 }
 
-// newEndpoint returns the endpoint at path below baseURL. custom and tracer may be nil.
+// newEndpoint returns the endpoint at path below baseURL. If custom is nil, the endpoint has an HTTP client of its own,
+// which follows no redirects. If tracer is nil, the endpoint records no spans. The error means that baseURL is no
+// address of HTTP, or that key is empty.
 func newEndpoint(baseURL, path, key string, custom *http.Client, tracer trace.TracerProvider) (*endpoint, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -59,17 +61,18 @@ func (e *endpoint) close() {
 	}
 }
 
-// request is one request to an endpoint.
+// request is one request that an endpoint makes. A nil body sends no Content-Type.
 type request struct {
 	span        string // the name of its span
 	method      string
-	path        string // below the endpoint's
+	path        string // appended to the URL of the endpoint
 	contentType string
 	body        []byte
 }
 
-// do makes one request and passes a 200's body to decode. The error is [ErrUnavailable], ctx's own, or an
-// [*Error] with the answer of the service or the text of decode's error.
+// do makes one request and passes the body to decode if the status is 200. If there is no whole answer, the error is
+// [context.Canceled] if the caller cancelled ctx, and otherwise [ErrUnavailable]. An [*Error] has the answer of the
+// service, or the text of the error of decode.
 func (e *endpoint) do(ctx context.Context, r request, decode func(body []byte) error) (err error) {
 	ctx, span := e.tracer.Start(ctx, r.span, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("http.request.method", r.method)))
@@ -107,8 +110,8 @@ func (e *endpoint) do(ctx context.Context, r request, decode func(body []byte) e
 	return nil
 }
 
-// broken returns the error of a request without an answer: ctx's if the caller gave up, else
-// [ErrUnavailable].
+// broken returns the error of a request without a whole answer. If the caller cancelled ctx, the error is that of ctx.
+// Otherwise the error is [ErrUnavailable] with the cause err.
 func broken(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

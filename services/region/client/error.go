@@ -7,35 +7,38 @@ import (
 	"net/http"
 )
 
-// Errors for errors.Is.
+// Errors of [Projects], for which a caller tests with errors.Is.
 var (
-	// ErrUnauthorized means that the service does not accept the key.
+	// ErrUnauthorized means that the region service does not accept the key of the client.
 	ErrUnauthorized = errors.New("region client: the key is not accepted")
 
-	// ErrUnavailable means that the service could not be reached, or answered 503, within the timeout.
+	// ErrUnavailable means that the client got no whole answer from the region service within the timeout, or that the
+	// service answered 503.
 	ErrUnavailable = errors.New("region client: the region service cannot answer")
 )
 
-// Error is an error that the service answered, or an answer that the client cannot decode.
+// Error is an answer of the region service with a status other than 200, or an answer that the client cannot decode.
 type Error struct {
 	Status    int    // the HTTP status
-	Code      string // the API's code, such as "invalid_body"; empty if another server answered
+	Code      string // the API's code, such as "invalid_body"; empty if the answer is not an error of the API
 	Message   string // for people
-	RequestID string // identifies the request in the service's log
+	RequestID string // identifies the request in the service's log; empty if the answer has no id
 }
 
-// Error returns the answer in one line.
+// Error returns the status, the code, the message and the request's id in one line.
 func (e *Error) Error() string {
 	return fmt.Sprintf("region client: %d %s: %s (request %s)", e.Status, e.Code, e.Message, e.RequestID)
 }
 
-// Is reports whether target is [ErrUnauthorized] and the answer 401, or [ErrUnavailable] and the answer 503.
+// Is reports whether target is [ErrUnauthorized] and the status is 401, or target is [ErrUnavailable] and the status
+// is 503.
 func (e *Error) Is(target error) bool {
 	return target == ErrUnauthorized && e.Status == http.StatusUnauthorized ||
 		target == ErrUnavailable && e.Status == http.StatusServiceUnavailable
 }
 
-// refusal decodes an answer whose status is not 200.
+// refusal returns the Error for an answer whose status is not 200. If body is not an error of the API, Code is empty
+// and Message is the name of the status.
 func refusal(resp *http.Response, body []byte) *Error {
 	var answer struct {
 		Error struct {

@@ -1,5 +1,5 @@
-// Package client manages the projects of the region service, for the operator. Services that look regions up use the
-// package region of the Go client.
+// Package client is the client by which the operator manages the projects of the region service. Services that look
+// up regions use the package region of the Go client instead.
 package client
 
 import (
@@ -14,55 +14,56 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ErrNotFound means that the service does not know the project. It is for errors.Is.
+// ErrNotFound is the error of [Projects.Get] for a project that the region service does not know.
 var ErrNotFound = errors.New("region client: the project is not known")
 
-// Project is a project as the service keeps it.
+// Project is a project as the region service stores it.
 type Project struct {
 	ID    string
 	Title string
-	// Region is the zone of the tz database that was set, empty for none.
+	// Region is the name of a zone of the tz database. Region is empty if the project has no region.
 	Region string
 }
 
-// StoredProject is a project with its zone and offset.
+// StoredProject is a stored project with its zone and its current offset.
 type StoredProject struct {
 	Project
-	// Zone is the zone that the API answers with: Region, or the default.
+	// Zone is the zone with which the API answers: Region, or the default zone if Region is empty.
 	Zone string
 	// OffsetMinutes is the zone's current offset in minutes east of UTC, including daylight saving.
 	OffsetMinutes int
 }
 
-// Rejected is the reason why the service does not accept a project.
+// Rejected is the error of [Projects.Put] for a project that the region service does not accept.
 type Rejected struct {
-	Code    string // such as "invalid_field"
+	Code    string // such as "invalid_field"; empty if the service gave no reason
 	Message string // for people; it names the allowed values
 }
 
-// Error returns the message of the service.
+// Error returns the message of the region service after "region client: ".
 func (r *Rejected) Error() string { return "region client: " + r.Message }
 
-// ProjectsOptions configure a [Projects]. The zero value is ready to use.
+// ProjectsOptions holds the optional settings of a [Projects]. The zero ProjectsOptions has the defaults.
 type ProjectsOptions struct {
 	// Timeout bounds a request. Default: 5 s.
 	Timeout time.Duration
-	// HTTP makes the requests. Default: a client of its own that keeps connections.
+	// HTTP makes the requests. Default: a client that only this Projects uses, which keeps connections and follows no
+	// redirects.
 	HTTP *http.Client
 	// Tracer records a span for each request. Default: no spans.
 	Tracer trace.TracerProvider
 }
 
-// Projects manages the projects of the region service, at its internal address. It makes each request once:
-// a controller that keeps projects in step retries by itself. It is safe for concurrent use.
+// Projects manages the projects of the region service at the service's internal address, and is safe for concurrent
+// use. Failed requests are not repeated: the caller, a controller, retries.
 type Projects struct {
 	*endpoint
 	timeout time.Duration
 }
 
-// NewProjects returns a Projects of the service whose internal address is baseURL, such as
-// "http://region:9090". key is one of the service's INGEST_API_KEYS. NewProjects makes no request. The
-// caller closes it.
+// NewProjects returns a Projects for the service whose internal address is baseURL, such as "http://region:9090". key
+// is one of the INGEST_API_KEYS of the service. NewProjects makes no request, and fails only if baseURL or key cannot
+// be used. The caller closes the Projects.
 func NewProjects(baseURL, key string, o ProjectsOptions) (*Projects, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
@@ -74,11 +75,11 @@ func NewProjects(baseURL, key string, o ProjectsOptions) (*Projects, error) {
 	return &Projects{endpoint: e, timeout: o.Timeout}, nil
 }
 
-// Close closes the idle connections.
+// Close closes the idle connections of the Projects. Close does nothing if the caller has set [ProjectsOptions.HTTP].
 func (p *Projects) Close() { p.close() }
 
-// Get returns a stored project. The error is [ErrNotFound], [ErrUnauthorized], [ErrUnavailable], ctx's own,
-// or an [*Error] with the answer of the service.
+// Get returns a stored project. By errors.Is, the error is [ErrNotFound], [ErrUnauthorized], [ErrUnavailable], or
+// [context.Canceled] if the caller cancelled ctx. Any other answer of the service gives an [*Error].
 func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 	var found struct {
 		Title           string  `json:"title"`
@@ -100,8 +101,8 @@ func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 	return s, nil
 }
 
-// Put stores a project and replaces the stored one. The error is a [*Rejected] if the service does not accept the
-// project, or one of those of [Projects.Get].
+// Put stores a project, and replaces the stored project with the same id. The error is a [*Rejected] if the service
+// does not accept the project. The other errors of Put are the errors of [Projects.Get], except ErrNotFound.
 func (p *Projects) Put(ctx context.Context, project Project) error {
 	line := struct {
 		ID     string  `json:"id"`
@@ -131,10 +132,10 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 	return nil
 }
 
-// settings returns the path of a project's title and region.
+// settings returns the path of a project's title and region, below /internal/projects.
 func settings(id string) string { return "/" + url.PathEscape(id) + "/settings" }
 
-// send makes one request and decodes its answer into answer.
+// send makes one request within the timeout, and decodes the JSON of its answer into answer.
 func (p *Projects) send(ctx context.Context, method, path string, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()

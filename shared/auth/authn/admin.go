@@ -15,8 +15,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
 
-// Migrate migrates the keys' database with the owner's role. It grants the roles of cfg.DatabaseURL and cfg.AdminURL
-// the rights that they need, if these are set. Each pod may call Migrate at its start, also several pods at once.
+// Migrate migrates the keys' database with the role of cfg.MigrateURL, which owns the database. Migrate grants the
+// roles of cfg.DatabaseURL and cfg.AdminURL, if set, the rights that the roles need. Several pods may call Migrate at
+// the same time. The error is a [*config.Fault] if cfg.MigrateURL is not set.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
 		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
@@ -25,10 +26,10 @@ func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 		migrate.Reader: migrate.UserOf(cfg.DatabaseURL.Reveal()),
 		migrate.Admin:  migrate.UserOf(cfg.AdminURL.Reveal()),
 	}
-	return migrate.Up(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
+	return migrate.Up(ctx, cfg.MigrateURL, pgkeys.Schema(), roles, log)
 }
 
-// Admin mints, rotates and revokes keys. It replaces the copies of changed keys in Redis.
+// Admin mints, rotates and revokes keys. If there is a Redis, Admin also invalidates a changed key's copy there.
 type Admin struct {
 	*pgkeys.Admin
 
@@ -36,7 +37,8 @@ type Admin struct {
 	redis *redisdb.Client // nil: there is no Redis
 }
 
-// OpenAdmin returns an Admin with the role of cfg.AdminURL. The caller closes it.
+// OpenAdmin returns an Admin with the role of cfg.AdminURL. The error is a [*config.Fault] if cfg.AdminURL is not set.
+// The caller calls Close at the end.
 func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
 	o.complete()
 	o.Pool.Name = "auth admin"
@@ -62,7 +64,8 @@ func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) 
 	return a, nil
 }
 
-// Close closes the connections.
+// Close closes the connections to the keys' database and to Redis. Close waits without limit for connections to the
+// database that are in use.
 func (a *Admin) Close() error {
 	var err error
 	if a.redis != nil {

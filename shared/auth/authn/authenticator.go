@@ -1,5 +1,5 @@
-// Package authn combines the parts of authentication for a service. These are the keys' database, the copies in Redis
-// and in the process, the rates, and the background work.
+// Package authn combines the parts of authentication for a service. The parts are the keys' database, the copies in
+// Redis and in the process, the rates, and the background work.
 package authn
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// useInterval is how often the last use of keys is written.
+// useInterval is how often the process writes to the database when keys were last used.
 const useInterval = 30 * time.Second
 
-// Options configures an Authenticator. The zero value is valid.
+// Options configures an [Authenticator] or an [Admin]: its log, traces, metrics and pool. The zero value is valid.
 type Options struct {
 	// Log receives the faults of background work. Default: nothing is logged.
 	Log *slog.Logger
@@ -38,10 +38,11 @@ type Options struct {
 	// Tracer traces statements and commands. Default: nothing is traced.
 	Tracer trace.TracerProvider
 
-	// Meter receives the metrics that [Authenticator] lists. Default: nothing is measured.
+	// Meter receives the metrics that [Authenticator] lists, and those of the pool. Default: nothing is measured.
 	Meter metric.MeterProvider
 
-	// Pool configures the pool of connections to the keys' database. Open sets its name, providers and log.
+	// Pool configures the pool of connections to the keys' database. Open and OpenAdmin set the pool's name, providers
+	// and Attach.
 	Pool pgdb.Options
 }
 
@@ -58,11 +59,11 @@ func (o *Options) complete() {
 	o.Pool.Attach = citus.Attach
 }
 
-// Authenticator verifies keys. It measures:
+// Authenticator verifies API keys and limits rates for one process of a service. Authenticator measures:
 //
-//	lectern.key.lookups{layer=redis|postgres, outcome=hit|miss|error}   look-ups of keys that the process has not cached, or renews
-//	lectern.rate.limited                                                requests over their rate
-//	lectern.redis.up                                                    1 when Redis answers, else 0
+//	lectern.key.lookups   look-ups of keys that the process has not cached or renews, by layer and outcome
+//	lectern.rate.limited  requests over their rate
+//	lectern.redis.up      1 while Redis answers, else 0; no value without Redis
 type Authenticator struct {
 	// Guard protects operations.
 	Guard *auth.Guard
@@ -70,7 +71,7 @@ type Authenticator struct {
 	Verifier *auth.Verifier
 	// Limiter limits rates for Guard.
 	Limiter *rates.Limiter
-	// Redis is the shared client, or nil without Redis. Close closes it.
+	// Redis is the shared client, which Close closes, or nil without Redis.
 	Redis *redisdb.Client
 
 	pool   *pgdb.Pool
@@ -83,8 +84,8 @@ type Authenticator struct {
 	closed     error
 }
 
-// Open returns an Authenticator. It does not wait for Postgres or Redis: the Authenticator connects when they are up. The
-// caller closes it.
+// Open returns an Authenticator. Open does not wait for Postgres or Redis: the Authenticator connects when they are up.
+// Open fails if cfg is not valid. The caller closes the Authenticator.
 func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, err error) {
 	o.complete()
 	if err := cfg.Validate(); err != nil {
@@ -142,12 +143,13 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 	return a, nil
 }
 
-// Ready returns an error if the keys' database does not answer. Keys with a copy in Redis or in the process are still
-// verified then.
+// Ready returns an error if the keys' database does not answer. Even then, keys with a copy in Redis or in the process
+// are verified.
 func (a *Authenticator) Ready(ctx context.Context) error { return a.pool.Health(ctx) }
 
-// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the last two.
-// The caller ends all requests before.
+// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the write and the
+// wait for connections in use. The caller must end all requests before Close. A second call returns the error of the
+// first.
 func (a *Authenticator) Close(ctx context.Context) error {
 	a.once.Do(func() {
 		a.cancel()

@@ -73,16 +73,16 @@ func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 func TestFloodOfRandomKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		redis func(*testing.T) config.Secret
+		redis func(*testing.T) config.ServerURL
 	}{
-		{"with Redis", func(t *testing.T) config.Secret { return redistest.Start(t).URL }},
-		{"without Redis", func(*testing.T) config.Secret { return config.Secret{} }},
+		{"with Redis", func(t *testing.T) config.ServerURL { return redistest.Start(t).URL }},
+		{"without Redis", func(*testing.T) config.ServerURL { return config.ServerURL{} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) { flood(t, tt.redis(t)) })
 	}
 }
 
-func flood(t *testing.T, redis config.Secret) {
+func flood(t *testing.T, redis config.ServerURL) {
 	const flooder, other = "192.0.2.1", "192.0.2.2"
 	k := authtest.New(t, redis)
 	const clients = 16

@@ -35,7 +35,7 @@ type keyLoad struct {
 
 // startKeyLoad starts three processes that use thirty keys with the Redis at url, and revokes other keys one after the
 // other.
-func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
+func startKeyLoad(t *testing.T, url config.ServerURL) *keyLoad {
 	t.Helper()
 	s := &keyLoad{t: t, keys: authtest.New(t, url)}
 	s.keys.Config.CacheTTL = 3 * time.Second

@@ -10,12 +10,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// counter counts look-ups by outcome: "hit", "miss" or "error".
+// counter counts one look-up of a key by outcome: "hit", "miss" or "error".
 type counter = func(ctx context.Context, outcome string)
 
 const meterName = "github.com/lectern-dev/lectern/shared/auth"
 
-// lookupCounter returns a function that returns the counter of a layer.
+// lookupCounter returns a function that returns the [counter] of a layer, which is "redis" or "postgres". The counters
+// feed the metric lectern.key.lookups.
 func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, error) {
 	lookups, err := provider.Meter(meterName).Int64Counter("lectern.key.lookups",
 		metric.WithDescription("Look-ups of API keys that the process has not cached or renews, by layer and outcome."), metric.WithUnit("{lookup}"))
@@ -26,7 +27,8 @@ func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, e
 	}, err
 }
 
-// measure registers the metrics that are read at collection.
+// measure registers lectern.rate.limited and lectern.redis.up. The values are read at each collection of the metrics.
+// Without Redis, lectern.redis.up has no value. Close unregisters the returned registration.
 func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registration, error) {
 	meter := provider.Meter(meterName)
 	limited, err1 := meter.Int64ObservableCounter("lectern.rate.limited",
@@ -52,7 +54,8 @@ func one(is bool) int64 {
 	return 0
 }
 
-// counted counts the look-ups of a store.
+// counted is an [auth.Store] that passes look-ups to the embedded Store and counts each outcome. A key that the store
+// does not have is a miss.
 type counted struct {
 	auth.Store
 	count counter

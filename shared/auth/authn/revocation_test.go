@@ -104,7 +104,7 @@ func TestRevocation(t *testing.T) {
 			revokeInUse(t, k, processes, limit, nothing, nothing)
 		}},
 		{"without Redis", time.Second, func(t *testing.T, limit time.Duration) {
-			k, processes := start(t, config.Secret{})
+			k, processes := start(t, config.ServerURL{})
 			revokeInUse(t, k, processes, limit, nothing, nothing)
 		}},
 		{"Redis killed before", time.Second, func(t *testing.T, limit time.Duration) {
@@ -118,7 +118,7 @@ func TestRevocation(t *testing.T) {
 			revokeInUse(t, k, processes, limit, redis.Pause, redis.Resume)
 		}},
 		{"the revoker cannot reach Redis", ttl, func(t *testing.T, limit time.Duration) {
-			k := authtest.New(t, config.NewSecret("redis://127.0.0.1:1"))
+			k := authtest.New(t, config.NewServerURL("redis://127.0.0.1:1"))
 			k.Config.Redis = redisdb.Config{URL: redistest.Start(t).URL}
 			k.Config.CacheTTL = ttl
 			revokeInUse(t, k, []*authn.Authenticator{k.Authenticator(authn.Options{}), k.Authenticator(authn.Options{})}, limit, nothing, nothing)
@@ -154,7 +154,7 @@ func TestRevocation(t *testing.T) {
 }
 
 // start returns two processes that verify keys with the Redis at url, if there is one.
-func start(t *testing.T, url config.Secret) (*authtest.Keys, []*authn.Authenticator) {
+func start(t *testing.T, url config.ServerURL) (*authtest.Keys, []*authn.Authenticator) {
 	t.Helper()
 	k := authtest.New(t, url)
 	k.Config.CacheTTL = 3 * time.Second
@@ -172,7 +172,7 @@ func TestRedisCluster(t *testing.T) {
 	eventually.True(t, "the cluster is ready", func() bool {
 		return strings.Contains(redistest.Client(redis).ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	})
-	k, processes := start(t, config.NewSecret("redis+cluster://"+redis.Addr()))
+	k, processes := start(t, config.NewServerURL("redis+cluster://"+redis.Addr()))
 	revokeInUse(t, k, processes, time.Second, func() {}, func() {})
 	key := k.Key("p")
 	for i, a := range processes {

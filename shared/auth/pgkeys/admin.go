@@ -20,33 +20,34 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// The errors of an [Admin], in addition to faults of the database and [Invalid].
+// Errors of an [Admin], in addition to faults of the database, [Invalid] and [ErrOvertaken].
 var (
 	ErrNotFound = errors.New("the project has no key of that id")
 	ErrExists   = errors.New("the project has that key already")
 	ErrInactive = errors.New("the key is revoked or has expired")
 )
 
-// Invalid is the error of an argument that is not allowed.
+// Invalid is the error of an [Admin] for an argument that is not allowed.
 type Invalid struct {
 	Argument string // its name: name, rate, expires_at, key, overlap, or projectId
 	Given    string
 	Allowed  string
 }
 
-// Error names the argument, the given value and the allowed values.
+// Error returns a text with the argument's name, the given value and the allowed values.
 func (i *Invalid) Error() string {
 	return fmt.Sprintf("%s was given as %q; allowed: %s", i.Argument, i.Given, i.Allowed)
 }
 
-// Invalidator invalidates the copies of keys that processes share.
+// Invalidator invalidates the copies of keys that processes share, such as the copies in Redis.
 type Invalidator interface {
-	// Invalidate reports that a stored key has changed.
+	// Invalidate makes the next look-up read the stored key with the hash h again, because the stored key has changed.
 	Invalidate(ctx context.Context, projectID string, h auth.Hash) error
 }
 
-// Admin mints, rotates and revokes keys with the admin role. It commits a change and then invalidates the shared copy
-// of the key. If that fails, it logs the failure, and the processes see the change within AUTH_CACHE_TTL.
+// Admin mints, rotates and revokes keys with the admin role. Admin commits a change and then invalidates the shared
+// copy of the key. If the invalidation fails, Admin logs the failure, and the processes see the change within
+// AUTH_CACHE_TTL.
 type Admin struct {
 	pool   *pgdb.Pool
 	copies Invalidator // nil: no copies are shared
@@ -54,12 +55,13 @@ type Admin struct {
 	log    *slog.Logger
 }
 
-// NewAdmin returns an Admin over a pool of the admin role. The Invalidator may be nil.
+// NewAdmin returns an Admin over a pool of the admin role. If copies is nil, processes share no copies. now is the
+// clock.
 func NewAdmin(pool *pgdb.Pool, copies Invalidator, now func() time.Time, log *slog.Logger) *Admin {
 	return &Admin{pool: pool, copies: copies, now: now, log: log}
 }
 
-// MintOptions describes a key to mint.
+// MintOptions describes a key for [Admin.Mint]: its project, name, scopes, expiry and rate.
 type MintOptions struct {
 	ProjectID string
 	Name      string      // up to 256 bytes of printable text; may be empty
@@ -67,7 +69,7 @@ type MintOptions struct {
 	ExpiresAt time.Time   // zero: never
 	Rate      int         // requests a second; 0: the default
 
-	// Value is an imported key, or one that [auth.Mint] returned earlier. Empty: Mint makes a new one.
+	// Value is an imported key, or a key that [auth.Mint] returned earlier. Empty: Mint makes a new key.
 	Value config.Secret
 }
 
@@ -106,8 +108,8 @@ func printable(s string) bool {
 const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ` + columns
 
-// Mint stores a new key and returns it. The key cannot be read again later. The error is [ErrExists] if the project
-// already has the key of o.Value.
+// Mint stores a key and returns it with its record. The key cannot be read again later. The error wraps an [*Invalid]
+// if an option is wrong, or [ErrExists] if the project already has the key of o.Value, active or not.
 func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Record, error) {
 	if err := o.complete(a.now()); err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", err)
@@ -127,7 +129,7 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	return key, r, nil
 }
 
-// key returns the key to store and its hash.
+// key returns the key to store and its hash: o.Value, or a new key if o.Value is empty. The error is an [*Invalid].
 func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
 	if o.Value.IsZero() {
 		key, h := auth.Mint()
@@ -140,7 +142,7 @@ func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
 	return o.Value, h, nil
 }
 
-// args returns the arguments of insert.
+// args returns the arguments of the statement insert, which stores the key.
 func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any {
 	var lifetime *int64
 	if !o.ExpiresAt.IsZero() {
@@ -153,8 +155,8 @@ func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any 
 	}
 }
 
-// one scans the row of a statement that returns columns and then further ones. Without a row it returns the error
-// none.
+// one scans the first row of rows, which has the columns of columns and then a column for each of further. If there is
+// no row, one returns the error none.
 func one(rows pgx.Rows, none error, further ...any) (auth.Record, error) {
 	if !rows.Next() {
 		return auth.Record{}, none
@@ -162,7 +164,8 @@ func one(rows pgx.Rows, none error, further ...any) (auth.Record, error) {
 	return scan(rows, further...)
 }
 
-// exists returns ErrExists if err is about a key that exists already, or else err.
+// exists returns ErrExists if err is a violation of a unique index, which means that the key, or the owner's number, is
+// stored already. Otherwise exists returns err.
 func exists(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation
 		return ErrExists
@@ -196,7 +199,8 @@ func (a *Admin) List(ctx context.Context, projectID string) ([]auth.Record, erro
 
 const get = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_id = $2`
 
-// Get returns one of the project's keys, or [ErrNotFound].
+// Get returns the record of one of the project's keys without its owner, even if the key has ended, or the error
+// [ErrNotFound].
 func (a *Admin) Get(ctx context.Context, projectID, keyID string) (auth.Record, error) {
 	var r auth.Record
 	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
@@ -212,8 +216,8 @@ func (a *Admin) Get(ctx context.Context, projectID, keyID string) (auth.Record, 
 const revoke = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE project_id = $1 AND key_id = $2
 	RETURNING ` + columns + `, key_hash`
 
-// Revoke revokes a key for good. A second call leaves the time of the first and invalidates the copy again. The error
-// is [ErrNotFound] if the project has no such key.
+// Revoke revokes a key for good. A second call keeps the time of the first call and invalidates the shared copy again.
+// The error is [ErrNotFound] if the project has no such key.
 func (a *Admin) Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error) {
 	r, err := a.change(ctx, revoke, projectID, keyID, a.now())
 	if err != nil {
@@ -235,7 +239,8 @@ func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Tim
 	return r, nil
 }
 
-// change runs a statement that changes one key, and invalidates its copy.
+// change runs a statement that changes one key, and invalidates the shared copy of the key. The statement takes
+// projectID, keyID and then args. The error is [ErrNotFound] if the statement returns no row.
 func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args ...any) (auth.Record, error) {
 	var (
 		r    auth.Record
@@ -252,7 +257,7 @@ func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args .
 	return r, nil
 }
 
-// invalidate invalidates the shared copy of a key.
+// invalidate invalidates the shared copy of a key, if processes share copies. A failure is only logged.
 func (a *Admin) invalidate(ctx context.Context, projectID, keyID string, h auth.Hash) {
 	if a.copies == nil {
 		return

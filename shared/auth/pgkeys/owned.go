@@ -14,33 +14,34 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// ErrOvertaken is the error of [Admin.MintOwned] if the owner has a key of that number already. Another program works
-// for the same owner, or has done so since its keys were read.
+// ErrOvertaken is the error of [Admin.MintOwned] if the owner has a key of that number already. Usually another program
+// has minted a key for the same owner since the caller read the owner's keys.
 var ErrOvertaken = errors.New("the owner has a key of that number already")
 
 // Owned is a key that a program manages for an owner.
 //
-// The program mints such a key, then puts it where its users read it, then notes it as delivered. Possibly nobody
-// knows a key that was not delivered: the program may have died in between.
+// The program mints the key, then puts the key where its users read it, then calls [Admin.Deliver]. If the program dies
+// before Deliver, possibly nobody knows the key.
 type Owned struct {
 	auth.Record
 	Hash auth.Hash
-	// Number counts the owner's keys, from 1 on.
+	// Number is the key's number among the owner's keys, from 1 on.
 	Number int64
-	// Request is text of the program that asked for the key. This package does not read it. The operator stores the
-	// value of lectern.dev/rotate.
+	// Request is text of the program that asked for the key. Package pgkeys does not read Request. The operator stores
+	// the value of lectern.dev/rotate.
 	Request string
-	// DeliveredAt is the first time at which the key was known to be where its users read it. Zero: it may not be
+	// DeliveredAt is the first time at which the key was known to be where its users read it. Zero: the key may not be
 	// there.
 	DeliveredAt time.Time
-	// Ended reports that [Admin.Expire] or [Admin.Rotate] gave the key an earlier end than it was minted with.
+	// Ended reports that [Admin.Expire] or [Admin.Rotate] gave the key an earlier end than [Admin.MintOwned] or
+	// [Admin.Amend] did.
 	Ended bool
 }
 
-// OwnedOptions describes a key to mint for an owner.
+// OwnedOptions describes a key for [Admin.MintOwned]: the options of Mint, and the key's owner, number and request.
 type OwnedOptions struct {
 	MintOptions
-	Owner   auth.Owner // all fields are required
+	Owner   auth.Owner // Realm and ID are required
 	Number  int64      // one more than the last key's number
 	Request string     // up to 1,024 bytes
 }
@@ -67,11 +68,12 @@ func (o *OwnedOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// The last column is Owned.Ended. Its 100 ms allow for rounding: lifetime_ms is in whole milliseconds.
+// ownedColumns are the columns that scanOwned reads. The last column is Owned.Ended. The 100 ms in its expression allow
+// for rounding, because lifetime_ms is in whole milliseconds.
 const ownedColumns = columns + `, key_hash, owner_realm, owner_id, owner_name, owner_number, owner_request, delivered_at,
 	expires_at IS NOT NULL AND (lifetime_ms IS NULL OR extract(epoch FROM expires_at - created_at) * 1000 < lifetime_ms - 100)`
 
-// scanOwned reads ownedColumns.
+// scanOwned returns the key of a row that has the columns of ownedColumns.
 func scanOwned(row pgx.Row) (Owned, error) {
 	var (
 		o         Owned
@@ -92,8 +94,9 @@ const insertOwned = `INSERT INTO api_keys (project_id, key_hash, key_id, name, s
 		created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING ` + ownedColumns
 
-// MintOwned does the same as [Admin.Mint], for an owner. The time of creation is this program's, so that the program
-// can compare it with its own clock. The error is [ErrOvertaken] if the owner has a key of that number.
+// MintOwned does the same as [Admin.Mint], for an owner. The key's time of creation is from this program's clock, so
+// that the program can compare that time with its own clock. The error is [ErrOvertaken] if o.Value is empty and the
+// owner has a key of that number.
 func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, Owned, error) {
 	now := a.now()
 	if err := errors.Join(o.complete(now), o.check()); err != nil {
@@ -128,8 +131,8 @@ const owned = `SELECT ` + ownedColumns + ` FROM api_keys
 		OR owner_number = (SELECT max(owner_number) FROM api_keys WHERE project_id = $1 AND owner_realm = $2 AND owner_id = $3))
 	ORDER BY owner_number`
 
-// Owned returns the owner's keys of the project that are accepted now, oldest first. last is the highest number of
-// the owner's keys, or 0 if there are none.
+// Owned returns the owner's keys of the project that are accepted now, by ascending number. last is the highest number
+// of the owner's keys in the project, including keys that have ended, or 0 if there are none.
 func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (active []Owned, last int64, err error) {
 	now := a.now()
 	err = a.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -151,12 +154,14 @@ func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (acti
 	return active, last, nil
 }
 
-// Only realm and foreign are statements about all projects.
+// realm reads the accepted keys of one realm of owners, in all projects. Only the statements realm and foreign read the
+// keys of all projects.
 const realm = `SELECT ` + ownedColumns + ` FROM api_keys
 	WHERE owner_realm = $2 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 
-// EachOwned calls do with every key of the realm that is accepted now, in no order. It streams and keeps no list. do
-// runs while a connection is in use, so it must be quick. If do returns an error, EachOwned stops and returns it.
+// EachOwned calls do with every key of the realm that is accepted now, in no order. EachOwned streams the keys from the
+// database and keeps no list. do runs while a connection is in use, so it must be quick. If do returns an error,
+// EachOwned stops and returns that error.
 func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned) error) error {
 	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -179,8 +184,8 @@ func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned)
 const deliver = `UPDATE api_keys SET delivered_at = coalesce(delivered_at, $3)
 	WHERE project_id = $1 AND key_id = $2 AND owner_realm <> '' RETURNING ` + ownedColumns
 
-// Deliver notes that a key is where its users read it. A second call leaves the time of the first. The error is
-// [ErrNotFound] if the project has no such owned key.
+// Deliver notes that a key is where its users read it, and returns the key. A second call keeps the time of the first
+// call. The error is [ErrNotFound] if the project has no such owned key.
 func (a *Admin) Deliver(ctx context.Context, projectID, keyID string) (Owned, error) {
 	var k Owned
 	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
@@ -196,7 +201,7 @@ func (a *Admin) Deliver(ctx context.Context, projectID, keyID string) (Owned, er
 	return k, nil
 }
 
-// Terms are the properties of a key that [Admin.Amend] can change.
+// Terms are the properties of a key that [Admin.Amend] can change: its name, scopes, rate and expiry.
 type Terms struct {
 	Name      string
 	Scopes    auth.Scopes // zero: [auth.DefaultScopes]
@@ -209,9 +214,9 @@ const amend = `UPDATE api_keys SET name = $3, scopes = $4, rate = $5, expires_at
 	WHERE project_id = $1 AND key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $7)
 	RETURNING ` + columns + `, key_hash`
 
-// Amend replaces all terms of a key. It may also make the key expire later. A key that was given an earlier end stays
-// [Owned.Ended] as long as that end stays. The error is [ErrNotFound] if the project has no such key that is accepted
-// now.
+// Amend replaces all terms of a key. Amend may also make the key expire later. If Expire or Rotate gave the key an
+// earlier end, the key stays [Owned.Ended] until Amend changes that end. The error wraps [ErrNotFound] if the project
+// has no such key that is accepted now, or an [*Invalid] for terms that are not allowed.
 func (a *Admin) Amend(ctx context.Context, projectID, keyID string, t Terms) (auth.Record, error) {
 	now := a.now()
 	o := MintOptions{ProjectID: projectID, Name: t.Name, Scopes: t.Scopes, Rate: t.Rate, ExpiresAt: t.ExpiresAt}

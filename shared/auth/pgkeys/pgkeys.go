@@ -1,12 +1,12 @@
-// Package pgkeys owns the key store in Postgres: the table and its roles, and the look-up of a key. It also mints,
-// rotates and revokes keys.
+// Package pgkeys owns the key store in Postgres: the table and its roles, and the look-up of a key. The package also
+// mints, rotates and revokes keys.
 //
-// A key may have an owner: an object that a program manages. The program does not rotate such a key. It mints
-// another, and ends the old one when the new one is where its users read it (see [Owned]).
+// A key may have an owner: an object that a program manages. The program does not rotate an owned key. The program
+// mints another key, and ends the old key when the new key is where its users read it (see [Owned]).
 //
-// There are three roles. The owner migrates. The admin role mints, rotates, lists and revokes keys. It cannot delete
-// a key, or change its hash, id or project. The reader looks keys up and writes their last use. It can neither mint a
-// key nor undo a revocation.
+// There are three roles. The owner migrates. The admin role mints, rotates, lists and revokes keys. The admin role
+// cannot delete a key, or change a key's hash, id or project. The reader looks keys up and writes their last use. The
+// reader can neither mint a key nor undo a revocation.
 package pgkeys
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the schema of the key store, for [migrate.Up].
+// Schema returns the tables of the key store and the rights of its roles, for [migrate.Up].
 func Schema() migrate.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -42,7 +42,8 @@ func Schema() migrate.Schema {
 
 const columns = `project_id, key_id, name, scopes, rate, is_foreign, created_at, expires_at, revoked_at, last_used_at`
 
-// scan reads columns, and then further ones.
+// scan returns the record of a row that has the columns of columns, and reads the columns after them into further. A
+// NULL time becomes the zero time.
 func scan(row pgx.Row, further ...any) (auth.Record, error) {
 	var (
 		r                      auth.Record

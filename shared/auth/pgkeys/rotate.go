@@ -16,9 +16,10 @@ const getForUpdate = `SELECT ` + columns + `, key_hash, scopes, lifetime_ms FROM
 
 const expireOld = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2`
 
-// Rotate mints a new key with the old one's name, scopes and rate. The old one expires after the overlap, or at its
-// own expiry if that is sooner. If the old key was minted for a lifetime, the new one lives as long from now. The
-// error is [ErrNotFound] if the project has no such key, and [ErrInactive] if the key has ended already.
+// Rotate mints a new key with the old key's name, scopes and rate. The old key expires after the overlap, or at its own
+// expiry if that is sooner. If the old key was minted for a lifetime, the new key has the same lifetime from now. The
+// error is [ErrNotFound] if the project has no such key, and [ErrInactive] if the old key is revoked or has expired. A
+// negative overlap is an [*Invalid].
 func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	key, r, err := a.rotate(ctx, projectID, keyID, overlap)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Store looks keys up in Postgres. The other implementations of [auth.Store] are caches of it. It needs only the
-// reader role.
+// Store looks keys up in Postgres, with the reader role. Other implementations of [auth.Store], such as the cache in
+// Redis, ask a Store.
 type Store struct {
 	pool *pgdb.Pool
 }
@@ -24,7 +24,7 @@ var (
 	_ auth.UseWriter     = (*Store)(nil)
 )
 
-// NewStore returns a Store over pool. The caller closes pool.
+// NewStore returns a Store that reads through pool. The caller closes pool.
 func NewStore(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
 
 const lookup = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_hash = $2`
@@ -54,7 +54,7 @@ const foreign = `SELECT key_hash FROM api_keys
 
 const clock = `SELECT now()`
 
-// ForeignHashes implements [auth.ForeignSource].
+// ForeignHashes implements [auth.ForeignSource]. The returned time is the database's clock from before the read.
 func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(auth.Hash)) (time.Time, error) {
 	var upTo time.Time
 	if err := s.pool.QueryRow(ctx, []any{&upTo}, clock); err != nil {
@@ -79,14 +79,14 @@ func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(aut
 const use = `UPDATE api_keys SET last_used_at = $3
 	WHERE project_id = $1 AND key_id = ANY($2) AND (last_used_at IS NULL OR last_used_at < $3)`
 
-// usesTogether is how many projects' uses one transaction writes if one machine has all of them. With a commit for
-// each project, thousands of commits would take longer than the time between two flushes.
+// usesTogether is how many projects' uses one transaction writes if the database is not distributed. With one commit
+// for each project, thousands of commits would take longer than the time between two flushes.
 const usesTogether = 200
 
-// WriteUses implements [auth.UseWriter]. It runs one statement a project, which writes the latest use of any of its
-// keys for all of them. The uses are usually no more than a flush apart, so last_used_at is exact to about a minute.
-// Uses that were kept after a failed flush are older. In a distributed database each statement is a transaction of
-// its own.
+// WriteUses implements [auth.UseWriter]. WriteUses runs one statement for each project, which writes the latest of the
+// project's uses for all keys in these uses. The uses are usually no more than a flush apart, so last_used_at is exact
+// to about a minute. Uses that were kept after a failed flush are older. In a distributed database each statement is a
+// transaction of its own.
 func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 	together := usesTogether
 	if s.pool.Distributed() {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgTime is a timestamp that may be null. Go has a zero time for null.
+// pgTime is a timestamp of Postgres that may be NULL. The method utc returns NULL as Go's zero time.
 type pgTime struct{ pgtype.Timestamptz }
 
 func (t *pgTime) utc() time.Time {

@@ -1,17 +1,17 @@
-// Package rediskeys keeps the copies of keys that processes share in Redis.
+// Package rediskeys keeps copies of keys in Redis, which processes share.
 //
-// Redis is inside the trust boundary, as Postgres is. It holds hashes and metadata of keys, never a usable key.
+// Redis is inside the trust boundary, as Postgres is. Redis holds hashes and metadata of keys, never a usable key.
 //
-// A copy lives for a time after Postgres was read. Its expiry is a time on the clock of Redis, which the reader gets
-// with the failed look-up, before it reads Postgres. So no clock of a process matters, and a write that arrives late
-// expires at once. If the clock of Redis is set back, or a failover brings a node with a slower clock, a copy lives
-// longer by that difference.
+// A copy lives for a limited time after Postgres was read. The expiry of a copy is a time on the clock of Redis, which
+// the reader gets with the failed look-up, before it reads Postgres. So no clock of a process matters, and a write that
+// arrives late expires at once. If the clock of Redis is set back, or a failover brings a node with a slower clock, a
+// copy lives longer by that difference.
 //
-// A change of a key replaces its copy by a marker. A copy is written only if Redis has neither a copy nor a marker.
-// The marker outlives every copy that could be written from a read before the change, so a late writer cannot bring
-// an old copy back.
+// A change of a key replaces its copy by a marker. A copy is written only if Redis has neither a copy nor a marker. The
+// marker outlives every copy that could be written from a read before the change, so a late writer cannot bring an old
+// copy back.
 //
-// If Redis fails, the look-up asks the store below.
+// If Redis fails, a look-up asks the store in Postgres directly.
 package rediskeys
 
 import (
@@ -30,21 +30,22 @@ const (
 	// marker is the value that replaces a changed key's copy.
 	marker = "changed"
 
-	// markerLife is longer than the longest life of a copy, so that it does not depend on a setting.
+	// markerLife is how long a marker lives: longer than any copy can live, whatever AUTH_CACHE_TTL is.
 	markerLife = auth.MaxCacheTTL + 10*time.Second
 )
 
-// Options configures a Store.
+// Options configures a [Store]: how long a copy is used, and how look-ups are counted.
 type Options struct {
 	// TTL is how long after Postgres was read any copy of a key is used. A copy in Redis lives shorter than that by
 	// [auth.CopyLife], because a process may copy it just before it expires. Required.
 	TTL time.Duration
 
-	// Count counts a look-up in Redis by outcome: "hit", "miss" or "error". Required.
+	// Count counts a look-up in Redis by outcome: "hit", "miss" or "error". A failed write of a copy is another
+	// "error". Required.
 	Count func(ctx context.Context, outcome string)
 }
 
-// Store keeps copies of another store's records in Redis.
+// Store is an [auth.Store] that keeps copies of another store's records in Redis.
 type Store struct {
 	redis redis.UniversalClient
 	below auth.Store
@@ -54,7 +55,7 @@ type Store struct {
 
 var _ auth.Store = (*Store)(nil)
 
-// NewStore returns a Store over below. The caller closes the client.
+// NewStore returns a Store that asks below for the records that Redis does not have. The caller closes the client.
 func NewStore(client redis.UniversalClient, below auth.Store, o Options) *Store {
 	return &Store{redis: client, below: below, life: o.TTL - auth.CopyLife, count: o.Count}
 }
@@ -64,7 +65,7 @@ func name(projectID string, h auth.Hash) string {
 	return "lectern:apikey:{" + h.String() + "}:" + projectID
 }
 
-// copied is a copy in Redis, with the fields that a verification needs.
+// copied is the JSON value of a copy in Redis: the fields of a record that a verification needs.
 type copied struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name,omitempty"`
@@ -74,8 +75,9 @@ type copied struct {
 	ExpiresAt time.Time   `json:"expires_at,omitzero"`
 }
 
-// Lookup returns the copy of the key's record, or asks the store below and writes a copy of its answer. It writes no
-// copy of unknown, revoked and expired keys.
+// Lookup returns the copy of the key's record, or asks the store below and writes a copy of its answer. If Redis fails,
+// Lookup only asks the store below. Lookup writes no copy of unknown, revoked and expired keys, and none while Redis
+// has a marker for the key.
 func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
 	value, now, err := s.read(ctx, name(projectID, h))
 	var c copied
@@ -97,13 +99,13 @@ func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	return r, err
 }
 
-// get returns a value, and the time of Redis in milliseconds.
+// get is a script that returns the value of KEYS[1], or "" without a value, and the time of Redis in Unix milliseconds.
 var get = redis.NewScript(`
 local t = redis.call('TIME')
 return {redis.call('GET', KEYS[1]) or '', t[1] * 1000 + math.floor(t[2] / 1000)}
 `)
 
-// read returns a value, or "" if there is none, and the time on the clock of Redis.
+// read returns the value of a name, or "" if Redis has no value, and the time on the clock of Redis.
 func (s *Store) read(ctx context.Context, name string) (string, time.Time, error) {
 	answer, err := get.Run(ctx, s.redis, []string{name}).Slice()
 	if err != nil {
@@ -131,13 +133,14 @@ func (s *Store) write(ctx context.Context, r auth.Record, h auth.Hash, until tim
 	}
 }
 
-// Invalidator replaces copies of changed keys.
+// Invalidator replaces the copies of changed keys in Redis by markers, so that the next look-up asks the store.
 type Invalidator struct{ redis redis.UniversalClient }
 
-// NewInvalidator returns an Invalidator. The caller closes the client.
+// NewInvalidator returns an Invalidator that writes markers through client. The caller closes client.
 func NewInvalidator(client redis.UniversalClient) *Invalidator { return &Invalidator{client} }
 
-// Invalidate replaces the copy of a stored key by a marker. It tries for about a second.
+// Invalidate replaces the copy of a stored key by a marker. If Redis fails, Invalidate retries for about a second, and
+// then returns the last error.
 func (i *Invalidator) Invalidate(ctx context.Context, projectID string, h auth.Hash) (err error) {
 	const attempts = 4
 	for attempt := range attempts {

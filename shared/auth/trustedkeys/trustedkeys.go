@@ -1,6 +1,6 @@
 // Package trustedkeys compares a given key with the configured keys of trusted clients: services, administrators and
-// the edge. The time of a comparison depends on the length of the given key and the number of keys alone. A client address
-// has a rate of refused keys.
+// the edge. The time of a comparison depends only on the length of the given key and the number of keys. Each client
+// network may send a limited number of refused keys a second.
 package trustedkeys
 
 import (
@@ -13,13 +13,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// Set holds the hashes of keys, and counts the refused ones. It may be used from several goroutines.
+// Set holds the hashes of the configured keys, and counts the refused keys of each client network. A Set may be used
+// from several goroutines.
 type Set struct {
 	hashes  [][sha256.Size]byte
 	refused *Refusals
 }
 
-// New returns the set of keys. An empty set has no key.
+// New returns the Set of keys. An empty Set refuses every key.
 func New(keys []config.Secret) *Set {
 	s := &Set{make([][sha256.Size]byte, len(keys)), NewRefusals(RefusedPerSecond)}
 	for i, k := range keys {
@@ -28,10 +29,11 @@ func New(keys []config.Secret) *Set {
 	return s
 }
 
-// Rule says which keys [Valid] allows.
+// Rule describes the keys that [Valid] allows, for error messages.
 const Rule = "keys of 16 to 256 visible ASCII characters"
 
-// Valid reports whether key is long enough not to be guessed, and can be sent in a header and listed.
+// Valid reports whether key has 16 to 256 visible ASCII characters and no comma. Such a key can be sent in a header and
+// be an element of a comma-separated list.
 func Valid(key string) bool {
 	if len(key) < 16 || len(key) > 256 {
 		return false
@@ -44,8 +46,8 @@ func Valid(key string) bool {
 	return true
 }
 
-// Check reports the first key that is not [Valid], as the fault of the variable that lists the keys. The error shows no
-// key.
+// Check returns a [*config.Fault] about the first key that is not [Valid], or nil. variable is the environment variable
+// that lists the keys. The error shows no key.
 func Check(variable string, keys []config.Secret) error {
 	for i, k := range keys {
 		if key := k.Reveal(); !Valid(key) {
@@ -55,12 +57,13 @@ func Check(variable string, keys []config.Secret) error {
 	return nil
 }
 
-// ErrUnknown is returned for a key that a set does not have.
+// ErrUnknown is the error of [Set.Find] for a key that the Set does not have.
 var ErrUnknown = errors.New("the key is not one of those configured")
 
-// Find returns the index of key in the list that New was given. For a key that the list has twice, the index is wrong. So a
-// caller that uses the index must refuse such a list. The error is ErrUnknown, or the apierr RateLimited: the client's
-// network has sent too many unknown keys, and key is not compared.
+// Find returns the index of key in the list that New got. The index is wrong for a key that is in the list twice, so a
+// caller that uses the index must refuse such a list. The error is ErrUnknown, or the apierr RateLimited if the
+// client's network has sent too many unknown keys. While the network is over that limit, Find does not compare key, so
+// a right key is refused too.
 func (s *Set) Find(network, key string) (int, error) {
 	if len(s.hashes) == 0 {
 		return 0, ErrUnknown // nothing can be guessed
@@ -76,9 +79,9 @@ func (s *Set) Find(network, key string) (int, error) {
 	return found, nil
 }
 
-// Has reports whether key is one of the set. It compares key in any case, so that a good one is never refused because of
-// others in its network. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many
-// such keys.
+// Has reports whether key is in the Set. Has compares key first, so that refused keys from the same network never block
+// a right key. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many unknown
+// keys.
 func (s *Set) Has(network, key string) (bool, error) {
 	switch {
 	case len(s.hashes) == 0:
@@ -92,7 +95,7 @@ func (s *Set) Has(network, key string) (bool, error) {
 	return false, nil
 }
 
-// index returns the index of key, or -1.
+// index returns the index of key, or -1. index compares every key, so that its time does not show which key matched.
 func (s *Set) index(key string) int {
 	given := sha256.Sum256([]byte(key))
 	found := 0
@@ -102,7 +105,7 @@ func (s *Set) index(key string) int {
 	return found - 1
 }
 
-// ErrTooMany returns the answer to a client whose network has sent too many refused keys.
+// ErrTooMany returns the apierr RateLimited for a client whose network has sent too many refused keys.
 func ErrTooMany() error {
 	return apierr.New(apierr.RateLimited, "Too many refused keys came from this address. Try again after the time that Retry-After gives.").After(window)
 }

@@ -1,14 +1,14 @@
-// Command configdoc keeps the table of settings in a Markdown file equal to the structs that programs load them into.
-// It writes the table between two marks. The first mark has a line for each struct: the program that reads it, the
-// folder of its package and the name of its type.
+// Command configdoc writes the table of settings in a Markdown file. The settings are the fields of the structs that
+// programs load. The table is between two marks. The first mark has a line for each struct: the program that reads the
+// struct, its package's folder and its type's name.
 //
 //	<!-- configdoc
 //	entries: services/entries/internal/api Config
 //	-->
 //	<!-- configdoc end -->
 //
-// Folders are relative to the working folder. With -check it changes nothing, and fails if a file differs from what
-// it would write.
+// Folders are relative to the working folder. With -check, configdoc changes nothing, and fails if a file is out of
+// date.
 package main
 
 import (
@@ -60,7 +60,8 @@ const (
 	endMark   = "<!-- configdoc end -->"
 )
 
-// fill returns text with a fresh table between its marks.
+// fill returns text with a fresh table between its marks. The error reports a missing mark, or a struct that cannot be
+// read.
 func fill(ctx context.Context, text string) (string, error) {
 	before, rest, ok := strings.Cut(text, beginMark)
 	if !ok {
@@ -81,14 +82,14 @@ func fill(ctx context.Context, text string) (string, error) {
 	return before + beginMark + sources + endOfMark + table(settings) + endMark + after, nil
 }
 
-// setting is one row of the table.
+// setting is one row of the table: a variable, and the programs that read the variable.
 type setting struct {
 	variable
 	readers []string // in the order of the mark
 }
 
-// settingsOf returns the settings of all programs, sorted by name. Programs that read the same variable with the same
-// meaning and default share a setting.
+// settingsOf returns the settings of all programs in sources, the text of the first mark, sorted by name. Programs that
+// read the same variable with the same meaning and default share a setting.
 func settingsOf(ctx context.Context, sources string) ([]setting, error) {
 	var settings []setting
 	for line := range strings.Lines(sources) {
@@ -114,7 +115,7 @@ func settingsOf(ctx context.Context, sources string) ([]setting, error) {
 	return settings, nil
 }
 
-// table returns the settings as a Markdown table.
+// table returns the settings as a Markdown table with a row for each setting.
 func table(settings []setting) string {
 	var b strings.Builder
 	b.WriteString("\n| Setting | Read by | Default | Meaning |\n|---|---|---|---|\n")

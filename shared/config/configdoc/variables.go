@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// variable is an environment variable that one program reads.
+// variable is an environment variable that one program reads, as the table of settings describes it.
 type variable struct {
 	name      string
 	meaning   string // the field's comment, in one line
@@ -21,7 +21,8 @@ type variable struct {
 	secret    bool
 }
 
-// variablesOf returns the variables of a struct type and of the structs within it, in order.
+// variablesOf returns the variables that the fields of a struct type and of the structs within it name, in their order.
+// After the variable of a ServerURL comes that of its password file.
 func variablesOf(ctx context.Context, folder, typeName string) ([]variable, error) {
 	var r reader
 	if err := r.read(ctx, folder, typeName); err != nil {
@@ -35,7 +36,7 @@ type reader struct {
 	seen  map[string]bool
 }
 
-// read adds the variables of the type typeName in folder.
+// read adds the variables of the struct type typeName in folder to r.found.
 func (r *reader) read(ctx context.Context, folder, typeName string) error {
 	file, structure, err := structOf(folder, typeName)
 	if err != nil {
@@ -66,7 +67,8 @@ func (r *reader) read(ctx context.Context, folder, typeName string) error {
 	return nil
 }
 
-// readWithin adds the variables of a field's struct type, here or in another package.
+// readWithin adds the variables of a field whose type is a struct of this package or of another package of this
+// project. A field of an unexported type, or of a type outside this project, adds nothing.
 func (r *reader) readWithin(ctx context.Context, folder string, file *ast.File, fieldType ast.Expr) error {
 	switch t := fieldType.(type) {
 	case *ast.Ident:
@@ -92,7 +94,7 @@ func (r *reader) readWithin(ctx context.Context, folder string, file *ast.File, 
 	return nil
 }
 
-// modulePrefix begins the import paths of this project.
+// modulePrefix begins the import paths of all packages of this project.
 const modulePrefix = "github.com/lectern-dev/lectern/"
 
 func (r *reader) add(name, options string, tag reflect.StructTag, field *ast.Field) error {
@@ -114,23 +116,33 @@ func (r *reader) add(name, options string, tag reflect.StructTag, field *ast.Fie
 	case strings.Contains(options, "required"), strings.Contains(options, "notEmpty"):
 		byDefault = "required"
 	}
-	r.found = append(r.found, variable{name, meaning, byDefault, isSecret(field.Type)})
+	kind := typeOf(field.Type)
+	r.found = append(r.found, variable{name, meaning, byDefault, kind == "Secret" || kind == "ServerURL"})
+	if kind == "ServerURL" {
+		r.found = append(r.found, variable{
+			name:      strings.TrimSuffix(name, "_URL") + "_PASSWORD_FILE",
+			meaning:   "A file with the password of `" + name + "`, which then has none. Each new connection reads the file.",
+			byDefault: "–",
+		})
+	}
 	return nil
 }
 
-func isSecret(t ast.Expr) bool {
+// typeOf returns the name of a type without its package, or for a list that of its elements. Any other type has the
+// name "".
+func typeOf(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.ArrayType:
-		return isSecret(t.Elt)
+		return typeOf(t.Elt)
 	case *ast.SelectorExpr:
-		return t.Sel.Name == "Secret"
+		return t.Sel.Name
 	case *ast.Ident:
-		return t.Name == "Secret"
+		return t.Name
 	}
-	return false
+	return ""
 }
 
-// structOf finds a struct type among the Go files of folder.
+// structOf returns the struct type typeName of the package in folder, and the file that declares the type.
 func structOf(folder, typeName string) (*ast.File, *ast.StructType, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -164,7 +176,7 @@ func structOf(folder, typeName string) (*ast.File, *ast.StructType, error) {
 	return nil, nil, fmt.Errorf("%s has no struct type %s", folder, typeName)
 }
 
-// importOf returns the path that file imports as name.
+// importOf returns the path that file imports as name, or "" if file has no such import.
 func importOf(file *ast.File, name string) string {
 	for _, i := range file.Imports {
 		path, err := strconv.Unquote(i.Path.Value)
@@ -178,7 +190,8 @@ func importOf(file *ast.File, name string) string {
 	return ""
 }
 
-// folderOf asks the go command for the folder of a package, from folder.
+// folderOf returns the folder of the package with the import path. folderOf runs go list in folder, whose module
+// imports path.
 func folderOf(ctx context.Context, folder, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", path)
 	cmd.Dir = folder

@@ -9,7 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Code names a kind of failure. Clients branch on it. The set is closed.
+// Code names a kind of failure, such as entry_not_found. Clients decide by the code what to do. The set of codes is
+// closed.
 type Code string
 
 // The codes of all services, in the order of the contract's tables.
@@ -43,8 +44,8 @@ const (
 	UpstreamTimeout       Code = "upstream_timeout"
 )
 
-// spec describes a code. Its status is a number and not a constant of net/http, so that stores, which return these
-// errors, import no HTTP.
+// spec holds the status and the context fields of a code. The status is a number and not a constant of net/http, so
+// that stores, which return these errors, import no HTTP.
 type spec struct {
 	status  int      // of the answer (RFC 9110, section 15)
 	context []string // names of the body's further fields, in order
@@ -79,7 +80,7 @@ var specs = map[Code]spec{
 	UpstreamTimeout:       {504, nil},
 }
 
-// Codes returns every code, sorted. Tests compare the API description with them.
+// Codes returns every code, sorted. Tests compare the codes with the API description.
 func Codes() []Code {
 	codes := make([]Code, 0, len(specs))
 	for c := range specs {
@@ -95,61 +96,65 @@ func (c Code) Status() int { return specs[c].status }
 // Context returns the names of the fields that a body of c has after error, in order.
 func (c Code) Context() []string { return slices.Clone(specs[c].context) }
 
-// BadParameter returns the fault of the parameter name. The message has the given value and the allowed ones.
+// BadParameter returns the InvalidParameter error of the parameter name. The message has the given value, shortened,
+// and the allowed values.
 func BadParameter(name, given, allowed string) *Error {
 	return New(InvalidParameter, fmt.Sprintf("Parameter %q was given as %q; allowed: %s.", name, wire.Shorten(given, longestGiven), allowed)).
 		With("parameter", name)
 }
 
-// longestGiven is how many bytes of a text of the client a message shows.
+// longestGiven is how many bytes of a client's text a message shows.
 const longestGiven = 100
 
-// Shown returns a text of the client for a message: the first 100 bytes or so, in valid UTF-8.
+// Shown returns about the first 100 bytes of a client's text, in valid UTF-8, for a message. A text that was shortened
+// ends with an ellipsis.
 func Shown(given string) string {
 	return strings.ToValidUTF8(wire.Shorten(given, longestGiven), "\uFFFD")
 }
 
-// NotAuthorized is the one answer to a key that is missing, malformed, unknown, expired, revoked or of another
-// project. So the client learns nothing from it. The cause in the log tells them apart.
+// NotAuthorized returns the one answer to a key that is missing, malformed, unknown, expired, revoked or of another
+// project. A client does not learn from the answer which case applies. The caller may add the case as the cause.
 func NotAuthorized() *Error {
 	return New(Unauthorized, "You are not authorized to access this project with the API key provided.")
 }
 
-// NoEntry returns the fault that the project has no entry of that id.
+// NoEntry returns the EntryNotFound error: the project has no entry with the id.
 func NoEntry(entryID string) *Error {
 	return New(EntryNotFound, "The entry with the specified ID does not exist or you don't have permission to access it.").
 		With("entryId", entryID)
 }
 
-// NoEmbeddable returns the fault that the project has no embeddable of that id.
+// NoEmbeddable returns the EmbeddableDoesNotExist error: the project has no embeddable with the id.
 func NoEmbeddable(embeddableID string) *Error {
 	return New(EmbeddableDoesNotExist, "The embeddable with the specified ID does not exist in this project.").
 		With("embeddableId", embeddableID)
 }
 
-// NoEmbeddableVersion returns the fault that the project has no embeddable of that id with a version of that number.
+// NoEmbeddableVersion returns the EmbeddableVersionDoesNotExist error: the project has no embeddable with the id, or
+// the embeddable has no version of the number.
 func NoEmbeddableVersion(embeddableID string, number int64) *Error {
 	return New(EmbeddableVersionDoesNotExist, "The embeddable with the specified ID does not exist in this project, or has no version of this number.").
 		With("embeddableId", embeddableID).With("versionNumber", number)
 }
 
-// NoKey returns the fault that the project has no API key of that id.
+// NoKey returns the KeyNotFound error: the project has no API key with the id.
 func NoKey(keyID string) *Error {
 	return New(KeyNotFound, "The project has no key with the specified ID.").With("keyId", keyID)
 }
 
-// NoExperiment returns the fault that the project has no experiment of that id.
+// NoExperiment returns the ExperimentNotFound error: the project has no experiment with the id.
 func NoExperiment(experimentID string) *Error {
 	return New(ExperimentNotFound, "The experiment with the specified ID does not exist in this project.").
 		With("experimentId", experimentID)
 }
 
-// NoRoute returns the fault that no operation has the request's path.
+// NoRoute returns the RouteNotFound error: no operation has the request's path.
 func NoRoute() *Error {
 	return New(RouteNotFound, "There is no such path.")
 }
 
-// BadMethod returns the fault of a method that the path does not have. The message lists the methods that it has.
+// BadMethod returns the MethodNotAllowed error of a method that the path does not have. allowed are the path's methods,
+// which the message and the Allow header list.
 func BadMethod(method string, allowed ...string) *Error {
 	allow := strings.Join(allowed, ", ")
 	e := New(MethodNotAllowed, fmt.Sprintf("Method %q is not allowed here; allowed: %s.", method, allow))
@@ -157,8 +162,8 @@ func BadMethod(method string, allowed ...string) *Error {
 	return e
 }
 
-// NotAvailable returns the fault that a part of the service cannot be reached for now. The client is asked to retry
-// after a second.
+// NotAvailable returns the Unavailable error: the service cannot answer for now. The answer asks the client to retry
+// after a second, and does not show the cause.
 func NotAvailable(cause error) *Error {
 	return New(Unavailable, "The service cannot answer right now. Try again shortly.").
 		After(time.Second).Because(cause)

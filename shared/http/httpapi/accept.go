@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Weight returns the weight that the values of an Accept or Accept-Encoding header give to name, from 0 to 1. It
-// reports whether they list name (RFC 9110, section 12.4.2). The first mention of name counts. Its weight is 1 if
-// none is given, and 0 if the weight is not a number.
+// Weight returns the weight of the first mention of name in an Accept or Accept-Encoding header (RFC 9110). A mention
+// without a weight has 1, and a mention whose weight cannot be parsed has 0. listed reports whether the header mentions
+// name. Without a mention, the weight is 0. Wildcards are no mention.
 func Weight(values []string, name string) (weight float64, listed bool) {
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {
@@ -20,7 +20,8 @@ func Weight(values []string, name string) (weight float64, listed bool) {
 	return 0, false
 }
 
-// quality returns the parameter q of a member of the header, or 1 if there is none.
+// quality returns the weight in the parameters of one element of a header: the value of q, or 1 without q. For a q that
+// cannot be parsed, quality returns 0.
 func quality(parameters string) float64 {
 	for p := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")

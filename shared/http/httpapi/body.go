@@ -15,10 +15,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// maxBody is the size of the largest JSON body, in bytes.
+// maxBody is the size of the largest JSON body that [ReadBody] reads, in bytes.
 const maxBody = 64 << 10
 
-// CheckJSON refuses a Content-Type other than JSON in UTF-8, and any Content-Encoding.
+// CheckJSON returns an UnsupportedMediaType error for a Content-Type other than JSON in UTF-8, including none.
+// CheckJSON also refuses a Content-Encoding other than identity.
 func CheckJSON(h http.Header) error {
 	given := strings.Join(h.Values("Content-Type"), ", ")
 	media, parameters, err := mime.ParseMediaType(given)
@@ -34,8 +35,8 @@ func CheckJSON(h http.Header) error {
 	return nil
 }
 
-// ReadBody reads a whole body of at most 64 KiB. If the client disconnects or sends nothing for too long, it aborts the
-// request.
+// ReadBody returns a whole body of at most 64 KiB. The error is a PayloadTooLarge for a longer body. If the body cannot
+// be read to its end, ReadBody panics with [http.ErrAbortHandler], which ends the connection.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -48,7 +49,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// JSONText returns the text of a JSON string, and false for any other value.
+// JSONText returns the text of the JSON string v, and true. For any other value, JSONText returns false.
 func JSONText(v jsontext.Value) (string, bool) {
 	if v.Kind() != '"' {
 		return "", false
@@ -57,7 +58,7 @@ func JSONText(v jsontext.Value) (string, bool) {
 	return string(s), err == nil
 }
 
-// faultOfJSON returns why a body cannot be decoded, as the rest of a sentence that begins with "The body".
+// faultOfJSON returns the reason why a body cannot be decoded, as the rest of a sentence that begins with "The body".
 func faultOfJSON(err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return "is not valid JSON (" + apierr.Shown(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")"
@@ -68,12 +69,14 @@ func faultOfJSON(err error) string {
 	return "is not a JSON object"
 }
 
-// InvalidBody returns the fault of a body. why is the rest of a sentence that begins with "The body".
+// InvalidBody returns the InvalidBody error with a message for the client. why is the rest of a sentence that begins
+// with "The body". allowed describes the bodies that are allowed.
 func InvalidBody(why, allowed string) error {
 	return apierr.New(apierr.InvalidBody, "The body "+why+"; allowed: "+allowed+".")
 }
 
-// DecodeJSON decodes a JSON object into fields. It refuses unknown fields. allowed is a part of the error's message.
+// DecodeJSON decodes a JSON object into fields, a pointer to a struct. A body that cannot be decoded, or has an unknown
+// field, is an InvalidBody error. The error's message contains allowed.
 func DecodeJSON(body []byte, fields any, allowed string) error {
 	if err := json.Unmarshal(body, fields, json.RejectUnknownMembers(true)); err != nil {
 		return InvalidBody(faultOfJSON(err), allowed)
@@ -81,7 +84,8 @@ func DecodeJSON(body []byte, fields any, allowed string) error {
 	return nil
 }
 
-// ReadOptional reads a JSON object into fields, which keeps its zero value if the request has no body.
+// ReadOptional reads a JSON object into fields as [ReadJSON] does, or leaves fields unchanged if the request has no
+// body. allowed describes the object in the message of an InvalidBody error.
 func ReadOptional(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
 	body, err := ReadBody(w, r)
 	if err != nil || len(body) == 0 {
@@ -93,7 +97,9 @@ func ReadOptional(w http.ResponseWriter, r *http.Request, fields any, allowed st
 	return DecodeJSON(body, fields, allowed)
 }
 
-// ReadJSON reads a JSON object into fields. It refuses a request without a body.
+// ReadJSON reads a JSON object of at most 64 KiB into fields. The error is an UnsupportedMediaType if [CheckJSON]
+// refuses the headers, a PayloadTooLarge, or an InvalidBody, whose message contains allowed. An empty body is an
+// InvalidBody.
 func ReadJSON(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
 	if err := CheckJSON(r.Header); err != nil {
 		return err
@@ -108,15 +114,17 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, fields any, allowed string
 	return DecodeJSON(body, fields, allowed)
 }
 
-// Given reports whether a field was sent and is not null.
+// Given reports whether the client sent the field v and did not set it to null.
 func Given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
 
-// InvalidField returns the fault of a field of the body, with the given value and the allowed ones.
+// InvalidField returns the InvalidBody error about the field name of the body. The message has the beginning of shown,
+// the value that the client gave, and the allowed values.
 func InvalidField(name, shown, allowed string) error {
 	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, apierr.Shown(shown), allowed))
 }
 
-// WriteJSON answers 200 with v as JSON. No cache may store the answer.
+// WriteJSON answers 200 with v as JSON, which no cache may store. If v cannot be encoded, WriteJSON writes nothing and
+// returns the error.
 func WriteJSON(w http.ResponseWriter, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

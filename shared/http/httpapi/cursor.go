@@ -20,25 +20,26 @@ type Binding struct {
 	Sort       string
 	Descending bool
 
-	// Filters has the values of the filters that the request sets, by the name of the parameter, each in a canonical form.
-	// A filter that is not set is not in it. So a cursor stays valid when the list gets another filter.
+	// Filters has the values of the filters that the request sets, by the name of the parameter, each in a canonical
+	// form. The map lacks filters that the request does not set, so a cursor stays valid when the API adds a filter to
+	// the list.
 	Filters map[string]string
 
-	// Least and Most bound a record's sort key. A cursor with a key outside is refused. The check is not secret, so a client
-	// can make a cursor with any key, and Postgres does not accept every time. A cursor does not depend on them.
+	// Least and Most bound a record's sort key. The API refuses a cursor with a key outside. A client can make a cursor
+	// with any key, and Postgres does not accept every time. The check in a cursor does not depend on Least and Most.
 	Least, Most int64
 }
 
-// A cursor is the base64url of a version, a key (8 bytes), an id, and a check over these and the binding. The check
-// is not secret. It keeps a client from using a cursor with a list where it means nothing. A client that forges a
-// cursor can only start at another position of a list that it may read anyway.
+// A cursor is the base64url of a version, a key (8 bytes), an id, and a check over these and the [Binding]. The check
+// is not secret. The check keeps a client from using a cursor with another list by mistake. A client that forges a
+// cursor can only start at another position of a list that the client may read anyway.
 const (
 	cursorVersion = 1
 	checkBytes    = 16
 	cursorHead    = 1 + 8
 )
 
-// Cursor returns the cursor of p under b.
+// Cursor returns the cursor with which a client asks for the records after p in the list of b.
 func (b Binding) Cursor(p pagelist.Position) string {
 	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
 	raw[0] = cursorVersion
@@ -48,8 +49,8 @@ func (b Binding) Cursor(p pagelist.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
 }
 
-// position reads the parameter "cursor" of q. Without one it returns start. It reports a fault to q for a text that
-// [Binding.Cursor] did not make for the same binding.
+// position returns the position in the parameter "cursor" of q, or start if the request has no cursor. A text that
+// [Binding.Cursor] did not make for the same binding is a fault of q, and so is a key outside Least and Most.
 func (b Binding) position(q *Query, start pagelist.Position) pagelist.Position {
 	const name = "cursor"
 	if !q.Has(name) {
@@ -58,7 +59,7 @@ func (b Binding) position(q *Query, start pagelist.Position) pagelist.Position {
 	raw, err := base64.RawURLEncoding.DecodeString(q.Text(name))
 	if err == nil && len(raw) >= cursorHead+checkBytes && raw[0] == cursorVersion {
 		p := pagelist.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
-		// The text is compared, because DecodeString ignores line breaks in it.
+		// Compare the text, because DecodeString ignores line breaks in a text.
 		if q.Text(name) == b.Cursor(p) && p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID)) {
 			return p
 		}

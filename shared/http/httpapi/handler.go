@@ -1,6 +1,6 @@
-// Package httpapi owns how an operation reads its request and writes its answer. It has handlers that return errors,
-// parameters whose errors name the fault, cursors, and lists in JSON or NDJSON that stream. It does not know the
-// records.
+// Package httpapi owns how an operation reads its request and writes its answer. The package has handlers that return
+// errors, parameters whose errors name the fault, cursors, and lists in JSON or NDJSON that stream. The package does
+// not know the records.
 package httpapi
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// HandlerFunc serves a request, or returns an error. It returns an error before it writes, or writes with
-// [ListRequest.Write], [WriteBody] or [WritePieces]. After the first byte of the body, an error ends the connection.
+// HandlerFunc serves a request, or returns an error for the client. HandlerFunc returns an error before it writes, or
+// the error of a function of this package that writes, such as [WriteBody]. An error after the body has begun ends the
+// connection.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// ErrNotTaken is wrapped by the errors of [ListRequest.Write], [WriteBody] and [WritePieces] if a write failed. The client
-// disconnected, or did not read the answer in time.
+// ErrNotTaken is wrapped by the errors of functions that write a body, such as [ListRequest.Write] and [WriteBody], if
+// a write failed. The client has disconnected, or did not read the answer in time.
 var ErrNotTaken = errors.New("the client did not take the answer")
 
-// ServeHTTP makes a HandlerFunc an http.Handler. Only here, errors become answers, and faults of the service are
-// logged.
+// ServeHTTP makes a HandlerFunc an http.Handler: it answers an error that the function returns by [WriteError].
 func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		WriteError(w, r, err)
 	}
 }
 
-// WriteError answers r with err, and logs it if it is a fault of the service. If the client disconnected or the body
-// has begun, it panics with [http.ErrAbortHandler] instead. The server then ends the connection, so that no client
-// mistakes half an answer for a complete one. The header Link names the error's place on the page of errors.
+// WriteError answers r with err, and logs err if it is a fault of the service. If the body has begun, or err shows that
+// the client disconnected, WriteError panics with [http.ErrAbortHandler] instead. The server then ends the connection,
+// so that no client mistakes half an answer for a complete one.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
@@ -88,8 +88,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// Methods serves by method and answers 405 with Allow to every other. GET also serves HEAD: the server leaves out the
-// body.
+// Methods returns a handler that serves GET, HEAD, POST, PUT, PATCH and DELETE if byMethod has them. Any other method
+// gets a 405 with Allow. The handler of GET also serves HEAD, unless byMethod has HEAD.
 func Methods(byMethod map[string]http.Handler) http.Handler {
 	handlers := make(map[string]http.Handler, len(byMethod)+1)
 	var allowed []string
@@ -113,9 +113,9 @@ func Methods(byMethod map[string]http.Handler) http.Handler {
 	})
 }
 
-// WriteBody answers 200 with a whole body of known size. Its ETag is made of the body and of extra (the next cursor,
-// which is not in the body). If the client has the body already, WriteBody answers 304. The tag is weak (RFC 9110,
-// section 8.8.1): compression changes the bytes and not their meaning.
+// WriteBody answers 200 with a whole body. The ETag is made of the body and of extra, such as the next cursor, which is
+// not in the body. If the client has the body already, WriteBody answers 304. The tag is weak (RFC 9110, section
+// 8.8.1), because compression changes the bytes and not their meaning.
 func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte, extra string) error {
 	if unchanged(w, r, etag(body, extra)) {
 		return nil
@@ -123,9 +123,9 @@ func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 	return writeWhole(w, r, contentType, body)
 }
 
-// WriteVersioned answers 200 with the JSON that read returns. Its ETag is made of version and the path with its
-// query: with equal ones the answer is the same. If the client has it already, WriteVersioned answers 304 and does not
-// call read.
+// WriteVersioned answers 200 with the JSON that read returns. The ETag is made of version and of the path with its
+// query; the caller makes sure that equal tags mean equal answers. If the client has the answer already, WriteVersioned
+// answers 304 and does not call read.
 func WriteVersioned(w http.ResponseWriter, r *http.Request, version string, read func() ([]byte, error)) error {
 	if unchanged(w, r, etag([]byte(version), r.URL.RequestURI())) {
 		return nil
@@ -137,7 +137,8 @@ func WriteVersioned(w http.ResponseWriter, r *http.Request, version string, read
 	return writeWhole(w, r, typeJSON, body)
 }
 
-// unchanged sets the ETag, and answers 304 if the client has the body already.
+// unchanged sets the header ETag to tag. If the client's If-None-Match has tag or *, unchanged answers 304 and returns
+// true.
 func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	w.Header().Set("Etag", tag)
 	if !noneMatch(r.Header["If-None-Match"], tag) {
@@ -147,7 +148,8 @@ func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	return true
 }
 
-// writeWhole answers 200 with a whole body.
+// writeWhole answers 200 with a whole body of known size, or with the headers alone to HEAD. The error is that of
+// [Info.Hold], or wraps [ErrNotTaken].
 func writeWhole(w http.ResponseWriter, r *http.Request, contentType string, body []byte) error {
 	h := w.Header()
 	if r.Method != http.MethodHead {
@@ -165,10 +167,12 @@ func writeWhole(w http.ResponseWriter, r *http.Request, contentType string, body
 	return write(w, body)
 }
 
-// smallBody is the size up to which bodies are not counted: the system's buffers take them.
+// smallBody is the size in bytes up to which a body does not count in [Info.Hold], because the system's buffers take
+// the body.
 const smallBody = 64 << 10
 
-// hold counts the bytes of a body that is not small; see [Info.Hold].
+// hold counts bytes of a body by [Info.Hold], unless the body is at most smallBody. The error is the answer to the
+// request.
 func hold(r *http.Request, bytes int64) error {
 	if bytes <= smallBody {
 		return nil
@@ -176,7 +180,7 @@ func hold(r *http.Request, bytes int64) error {
 	return InfoFrom(r.Context()).Hold(bytes)
 }
 
-// write writes a part of a body. Its error wraps [ErrNotTaken].
+// write writes a part of a body to the client. The error wraps [ErrNotTaken].
 func write(w http.ResponseWriter, b []byte) error {
 	if _, err := w.Write(b); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotTaken, err)
@@ -184,7 +188,8 @@ func write(w http.ResponseWriter, b []byte) error {
 	return nil
 }
 
-// noneMatch reports whether the client has tag already (RFC 9110, section 13.1.2: weak comparison).
+// noneMatch reports whether the client's If-None-Match headers have tag or * (RFC 9110, section 13.1.2: weak
+// comparison).
 func noneMatch(headers []string, tag string) bool {
 	for _, header := range headers {
 		for candidate := range strings.SplitSeq(header, ",") {

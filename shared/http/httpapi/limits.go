@@ -2,13 +2,13 @@ package httpapi
 
 import "github.com/lectern-dev/lectern/shared/config"
 
-// Limits bound what a request may ask for. They are part of a service's configuration.
+// Limits bound how many records a request may ask for. Limits are a part of a service's configuration.
 type Limits struct {
 	// The greatest value of the parameter limit, in records.
 	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
 }
 
-// Validate reports a limit that is out of range.
+// Validate returns a [*config.Fault] if MAX_LIMIT is not from 1 to 1,000,000,000.
 func (l Limits) Validate() error {
 	const most = 1_000_000_000
 	if l.MaxLimit < 1 || l.MaxLimit > most {

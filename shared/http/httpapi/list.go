@@ -15,7 +15,7 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-// ListRequest is a request for a page of a list: the list with its filters, and which part of it the client asks for.
+// ListRequest is a request for a page of a list: the list with its filters, and the page that the client asks for.
 type ListRequest struct {
 	Binding               // the list that cursors belong to
 	Page    pagelist.Page // from the parameters cursor and limit, and the header Accept
@@ -23,15 +23,15 @@ type ListRequest struct {
 	query *Query
 }
 
-// List reads which page of a list r asks for, from start to end, of at most limit records. It returns the first fault of
-// any parameter that q has read.
+// List returns the page of a list that r asks for: at most limit records, up to end. The page begins after the cursor
+// of q, or after start without a cursor. The error is the first fault of any parameter that q has read.
 func (q *Query) List(r *http.Request, b Binding, start, end pagelist.Position, limit int) (ListRequest, error) {
 	page := pagelist.Page{After: b.position(q, start), End: end, Limit: limit, Format: listFormat(r)}
 	return ListRequest{b, page, q}, q.Err()
 }
 
-// listFormat returns the format in which r asks for a list. It is NDJSON if its Accept lists that and does not prefer
-// JSON, or else JSON.
+// listFormat returns the format in which r asks for a list: NDJSON if the header Accept lists NDJSON and does not
+// prefer JSON, else JSON.
 func listFormat(r *http.Request) pagelist.Format {
 	accepted := r.Header["Accept"]
 	ndjson, _ := Weight(accepted, typeNDJSON)
@@ -42,8 +42,9 @@ func listFormat(r *http.Request) pagelist.Format {
 	return pagelist.JSON
 }
 
-// Write answers with the page. It sends the next cursor as Link and X-Next-Cursor. It sends a list of one chunk with an
-// ETag, and longer ones chunk by chunk as they are read. It closes list.
+// Write answers with the page and closes list. If there is a next page, the headers Link and X-Next-Cursor have its
+// cursor. A page of one chunk has an ETag, and may be answered with 304. A longer page is sent chunk by chunk, as the
+// chunks are read.
 func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelist.List) error {
 	defer list.Close()
 	cursor := ""
@@ -56,14 +57,16 @@ func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelis
 	return writePieces(w, r, l.contentType(), list.Chunks(), pagelist.Memory)
 }
 
-// WriteFeed answers with a page of a list to which records are added at its end. Every answer has the cursor of next,
-// and a Link if more records can be read now. There is no ETag. The process holds memory bytes for the body.
+// WriteFeed answers with a page of a feed, a list to which records are added at its end. The answer has the cursor of
+// next, and no ETag. If more is set, because more records can be read now, the answer also has a Link. memory is how
+// many bytes the process holds for the body.
 func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, body iter.Seq2[[]byte, error], memory int64, next pagelist.Position, more bool) error {
 	l.next(w, r, next, more)
 	return writePieces(w, r, l.contentType(), body, memory)
 }
 
-// next sets the headers of the next page, which is after p, and returns its cursor.
+// next sets the headers of the page that begins after p, and returns that page's cursor. If link is false, next sets no
+// Link.
 func (l ListRequest) next(w http.ResponseWriter, r *http.Request, p pagelist.Position, link bool) string {
 	cursor := l.Cursor(p)
 	w.Header()["X-Next-Cursor"] = []string{cursor}
@@ -81,8 +84,8 @@ func (l ListRequest) contentType() string {
 	return typeJSON
 }
 
-// WritePieces answers 200 with a JSON body of unknown size, piece by piece. If the client has the body already, it
-// answers 304. version identifies the body: equal versions mean equal bodies.
+// WritePieces answers 200 with a JSON body of unknown size, piece by piece. If the client has the body already,
+// WritePieces answers 304. version identifies the body: equal versions mean equal bodies.
 func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces iter.Seq2[[]byte, error]) error {
 	if unchanged(w, r, etag(version, "")) {
 		return nil
@@ -90,7 +93,8 @@ func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces 
 	return writePieces(w, r, typeJSON, pieces, 0)
 }
 
-// writePieces answers 200 with a body, for which the process holds memory bytes.
+// writePieces answers 200 with a body, piece by piece. memory is how many bytes the process holds for the body. The
+// error is that of [Info.Hold], the first error of pieces, or wraps [ErrNotTaken].
 func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error], memory int64) error {
 	if err := hold(r, memory); err != nil {
 		return err
@@ -112,7 +116,8 @@ func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pie
 	return nil
 }
 
-// etag returns the weak tag of a body, or of its version, and of extra, which is not a part of the body.
+// etag returns the weak entity tag of a body and of extra, which is not a part of the body. body may be the body's
+// version.
 func etag(body []byte, extra string) string {
 	var d xxhash.Digest
 	d.Reset()

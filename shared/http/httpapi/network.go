@@ -2,8 +2,8 @@ package httpapi
 
 import "net/netip"
 
-// Network returns the network that a client's address counts as: the address itself, or for IPv6 its /64. One IPv6
-// client usually has a whole /64 (RFC 6177).
+// Network returns the network of a client's address, for bounds and rates: an IPv4 address itself, or the /64 of an
+// IPv6 address. One IPv6 client usually has a whole /64 (RFC 6177). A text that is no address is returned unchanged.
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -14,16 +14,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Query reads an operation's query parameters. Err returns the first fault: an unknown parameter, a parameter that
-// was given twice, or a value that is not allowed. After a fault the values that the methods return mean nothing:
-// check Err before you use them.
+// Query reads an operation's query parameters. [Query.Err] returns the first fault: an unknown parameter, a parameter
+// that was given twice, or a value that is not allowed. After a fault, the values that the methods return are
+// meaningless.
 type Query struct {
 	values map[string]string
 	order  []string
 	err    error
 }
 
-// ParseQuery splits r's query. Only the parameters in allowed are known.
+// ParseQuery splits r's query into parameters. A parameter that is not in allowed, comes twice or is not valid UTF-8 is
+// a fault, which [Query.Err] returns.
 func ParseQuery(r *http.Request, allowed ...string) *Query {
 	q := &Query{}
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
@@ -68,27 +69,29 @@ func (q *Query) fail(name, given, allowed string) {
 	}
 }
 
-// Err returns the first fault as an InvalidParameter, or nil.
+// Err returns the first fault as an InvalidParameter, or nil if all parameters are valid so far.
 func (q *Query) Err() error { return q.err }
 
-// Fail records a fault that a caller found in the parameter name.
+// Fail records a fault that the caller found in the parameter name, unless q has a fault already. allowed describes the
+// allowed values in the message.
 func (q *Query) Fail(name, allowed string) { q.fail(name, q.values[name], allowed) }
 
-// Has reports whether the parameter was given. After a fault it returns false.
+// Has reports whether the client sent the parameter. After a fault, Has returns false.
 func (q *Query) Has(name string) bool {
 	_, ok := q.values[name]
 	return ok && q.err == nil
 }
 
-// Text returns the parameter as it was given, or "" if it was not.
+// Text returns the parameter with its percent-encoding decoded, or "" without the parameter.
 func (q *Query) Text(name string) string { return q.values[name] }
 
-// Drop removes the parameter from the links to next pages.
+// Drop removes the parameter from the links to next pages. The value stays readable.
 func (q *Query) Drop(name string) {
 	q.order = slices.DeleteFunc(q.order, func(n string) bool { return n == name })
 }
 
-// Int reads a decimal integer from least to most.
+// Int returns the parameter name as an integer from least to most, or otherwise if the request does not have it. Any
+// other value is a fault, which [Query.Err] returns.
 func (q *Query) Int(name string, otherwise, least, most int) int {
 	if !q.Has(name) {
 		return otherwise
@@ -101,18 +104,20 @@ func (q *Query) Int(name string, otherwise, least, most int) int {
 	return n
 }
 
-// DefaultLimit is how many records a list returns if the request has no limit.
+// DefaultLimit is the limit of a list if the request has no parameter limit. A list may have a smaller default, or
+// return all its records.
 const DefaultLimit = 10
 
-// Limit reads the parameter "limit": from 1 to most records, or [DefaultLimit] if it was not given.
+// Limit returns the parameter "limit", from 1 to most records. Without the parameter, Limit returns [DefaultLimit], or
+// most if most is less. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
 
-// OptionalLimit reads the parameter "limit" of a list that by default returns all records. It is from 1 to most, or
-// [pagelist.All] if it was not given.
+// OptionalLimit returns the parameter "limit" of a list that by default returns all records: from 1 to most, or
+// [pagelist.All] without the parameter. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
 
-// Identifier reads an identifier, or "" if it was not given. An identifier is valid UTF-8 without NUL, of 1 to
-// [wire.MaxIdentifierBytes] bytes.
+// Identifier returns a parameter that is an identifier, or "" without the parameter. An identifier is valid UTF-8
+// without NUL, of 1 to [wire.MaxIdentifierBytes] bytes. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) Identifier(name string) string {
 	if q.Has(name) && !wire.ValidIdentifier(q.values[name]) {
 		q.Fail(name, identifierForm)
@@ -120,7 +125,8 @@ func (q *Query) Identifier(name string) string {
 	return q.values[name]
 }
 
-// Bool reads true or false.
+// Bool returns a parameter that is true or false, or otherwise if the request does not have the parameter. Any other
+// value is a fault, which [Query.Err] returns.
 func (q *Query) Bool(name string, otherwise bool) bool {
 	switch {
 	case !q.Has(name):
@@ -134,7 +140,8 @@ func (q *Query) Bool(name string, otherwise bool) bool {
 	return otherwise
 }
 
-// Enum reads one of the allowed words, exactly as written.
+// Enum returns a parameter that is exactly one of the allowed words, or otherwise if the request does not have the
+// parameter. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) Enum(name, otherwise string, allowed ...string) string {
 	if !q.Has(name) {
 		return otherwise
@@ -146,7 +153,8 @@ func (q *Query) Enum(name, otherwise string, allowed ...string) string {
 	return q.values[name]
 }
 
-// Descending reads the parameter "direction": ASC or DESC in any case, DESC if it was not given.
+// Descending reports whether the parameter "direction" is DESC, or not given. ASC is ascending; upper and lower case
+// are equal. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) Descending() bool {
 	const name = "direction"
 	switch {
@@ -158,7 +166,8 @@ func (q *Query) Descending() bool {
 	return false
 }
 
-// Time reads a DateTime as Unix microseconds.
+// Time returns a parameter that is an RFC 3339 date and time or a date, in Unix microseconds. Without the parameter,
+// Time returns otherwise. Any other value is a fault, which [Query.Err] returns.
 func (q *Query) Time(name string, otherwise int64) int64 {
 	if !q.Has(name) {
 		return otherwise
@@ -171,7 +180,8 @@ func (q *Query) Time(name string, otherwise int64) int64 {
 	return t
 }
 
-// Zone reads the name of a time zone of the IANA database. Without the parameter, the zone is UTC.
+// Zone returns the IANA time zone that a parameter names, or UTC without the parameter. An unknown zone is a fault,
+// which [Query.Err] returns; the result is then nil.
 func (q *Query) Zone(name string) *time.Location {
 	if !q.Has(name) {
 		return time.UTC
@@ -183,7 +193,8 @@ func (q *Query) Zone(name string) *time.Location {
 	return zone
 }
 
-// encodeWith returns the query with the parameter name set to value, which needs no escaping.
+// encodeWith returns the encoded query in which the parameter name has the value, without parameters that Drop removed.
+// The value must need no escaping.
 func (q *Query) encodeWith(name, value string) string {
 	var b strings.Builder
 	for _, n := range q.order {

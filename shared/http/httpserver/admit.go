@@ -9,11 +9,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// retryRefused is the Retry-After of a request over a share.
+// retryRefused is the Retry-After of a 429 to a request over a share.
 const retryRefused = time.Second
 
-// refusal returns the answer to a request that a pool has refused. what has the message for a holder over its share, and
-// why the cause for the log.
+// refusal returns the answer to a request that a pool has refused with err. Over a share, the answer is 429 with the
+// message what. If the pool is full, the answer is 503, and only the log has the text why.
 func refusal(err error, what, why string) error {
 	if errors.Is(err, admission.ErrShare) {
 		return apierr.New(apierr.RateLimited, what).After(retryRefused)
@@ -21,8 +21,9 @@ func refusal(err error, what, why string) error {
 	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
 }
 
-// enter takes a slot. The request's project is not known yet, so the slot is that of the client's network, if that is known.
-// A service behind the edge leaves the networks to the edge.
+// enter takes a slot of MAX_IN_FLIGHT for the request. The slot counts for the client's network, because the project is
+// not known yet. If the client is not known, as behind the edge, the slot counts for no network. The error is the
+// answer if no slot is free.
 func (x *exchange) enter() error {
 	if x.chain.slots == nil {
 		return nil
@@ -39,7 +40,8 @@ func (x *exchange) takeSlot() error {
 	return nil
 }
 
-// admit is the request's Info.Admit.
+// admit is the request's Info.Admit. admit moves the request's slot from the client's network to the project. The error
+// is the answer if the project has its share.
 func (x *exchange) admit(projectID string) error {
 	if x.chain.slots == nil {
 		return nil
@@ -52,7 +54,8 @@ func (x *exchange) admit(projectID string) error {
 	return nil
 }
 
-// leave is the request's Info.Leave.
+// leave is the request's Info.Leave. leave gives the request's slot back while the request waits. The caller calls
+// enter to take a slot again; the error of enter is the answer if no slot is free.
 func (x *exchange) leave() (enter func() error) {
 	if x.slots == 0 {
 		return func() error { return nil }
@@ -62,7 +65,8 @@ func (x *exchange) leave() (enter func() error) {
 	return x.takeSlot
 }
 
-// hold is the request's Info.Hold.
+// hold is the request's Info.Hold. hold counts bytes of the answer in ANSWER_MEMORY until the request ends. The error
+// is the answer if the process, or the project or client of the request, holds too many bytes.
 func (x *exchange) hold(bytes int64) error {
 	if x.chain.answers == nil {
 		return nil
@@ -74,7 +78,7 @@ func (x *exchange) hold(bytes int64) error {
 	return nil
 }
 
-// depart gives back what the request has.
+// depart gives back the slot and the bytes that the request has taken. depart runs at the end of the request.
 func (x *exchange) depart() {
 	if x.slots > 0 {
 		x.chain.slots.Give(x.holder, x.slots)

@@ -7,19 +7,26 @@ import (
 	"errors"
 	"net"
 	"syscall"
+
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Cause is an error of a [Check] whose text /readyz shows to every client. The text holds no secret, and no name of a host, a
-// user or a database.
+// Cause is an error of a [Check] whose text /readyz shows. The text must hold no secret, and no name of a host, a user
+// or a database.
 type Cause string
 
-// Error returns the text.
+// Error returns the text of the cause, which /readyz shows.
 func (c Cause) Error() string { return string(c) }
 
-// causeOf says in words what kind of error err is. Only the log has the error itself, with names and addresses.
-func causeOf(err error) string {
+// CauseOf returns a text about the kind of the error err of a connection to Postgres or Redis, or "" for any other kind.
+// The text of a [Cause] is returned as it is. Any other text has no names and addresses, so that /readyz and a command
+// may show the text to everybody.
+func CauseOf(err error) string {
 	if cause, ok := errors.AsType[Cause](err); ok {
 		return cause.Error()
+	}
+	if _, ok := errors.AsType[*config.Fault](err); ok {
+		return "the file of its password cannot be read, or is empty"
 	}
 	if answer, ok := errors.AsType[interface {
 		error
@@ -54,10 +61,11 @@ func causeOf(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || ok && slow.Timeout() {
 		return "no answer in time: the address may be wrong, or a NetworkPolicy or firewall may drop what is sent"
 	}
-	return "see the log"
+	return ""
 }
 
-// causeOfState says what a SQLSTATE means for a connection (PostgreSQL documentation, appendix A).
+// causeOfState returns a text for /readyz about what a SQLSTATE means for the service (PostgreSQL documentation,
+// appendix A).
 func causeOfState(code string) string {
 	switch code {
 	case "28P01", "28000":

@@ -29,11 +29,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// chain is everything between a listener and a service's handlers. From the outside in: recovery, request id, origin,
-// access line and metrics, route, trace, CORS, compression, headers, handler.
+// chain is everything between a listener and a service's handlers. The layers of the chain from the outside in are:
+// recovery, request id, origin, access line and metrics, route, trace, CORS, compression, headers, handler.
 //
-// The request's [exchange] wraps net/http's ResponseWriter. otelhttp's writer wraps the exchange if requests are
-// traced, and gzhttp's wraps that if the client accepts a compressed body. The handler gets the outermost writer.
+// The request's [exchange] wraps net/http's ResponseWriter. If the request is traced, otelhttp's writer wraps the
+// exchange. If the answer may be compressed, gzhttp's writer wraps these writers. The handler gets the outermost
+// writer.
 type chain struct {
 	config    Config
 	telemetry *telemetry.Telemetry
@@ -57,12 +58,14 @@ type chain struct {
 	quiet        func(route string) bool             // routes that are neither traced nor logged: machines request them every few seconds
 }
 
-// headers are the values of headers that all answers share. To change one in an answer, set a new slice.
+// headers holds values of headers that the answers of a listener share. A handler must not change these slices: to
+// change a header of one answer, set a new slice.
 type headers struct {
 	noSniff, policy, cache, vary, connectionClose []string
 }
 
-// newChain returns the chain of one listener. The public one adds the headers that browsers and caches need.
+// newChain returns the chain of one listener. If public is set, the chain bounds the requests in flight and the bytes
+// of answers by MAX_IN_FLIGHT and ANSWER_MEMORY. The error reports metrics or a compression that cannot be set up.
 func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bool, public bool) (*chain, error) {
 	c := &chain{
 		config:    o.Config,
@@ -133,7 +136,8 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	return c, nil
 }
 
-// newCORS returns nil if no origin is allowed.
+// newCORS returns the handler of CORS for the origins in CORS_ALLOWED_ORIGINS, which allows GET and HEAD. If no origin
+// is allowed, newCORS returns nil.
 func newCORS(cfg Config) *cors.Cors {
 	if len(cfg.CORSAllowedOrigins) == 0 {
 		return nil
@@ -141,20 +145,21 @@ func newCORS(cfg Config) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins: cfg.CORSAllowedOrigins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead},
-		// Those that the preflight asks for. A page that traces adds headers of its own, such as baggage, to all its requests.
+		// All headers that a preflight asks for. A page that traces adds headers, such as baggage, to all its requests.
 		AllowedHeaders: []string{"*"},
 		ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Last-Seq", "ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
 		MaxAge:         7200, // seconds; no browser keeps it longer
 	})
 }
 
-// refusing is the request's Info.Refusing.
+// refusing is Info.Refusing for Options.CORSOnErrors: it adds the headers of CORS to the answer of an error. refusing
+// returns true if r is a preflight, which CORS has then answered.
 func (c *chain) refusing(w http.ResponseWriter, r *http.Request) (answered bool) {
 	c.corsOnErrors.HandlerFunc(w, r)
 	return isPreflight(r)
 }
 
-// isPreflight reports whether cors answers r by itself.
+// isPreflight reports whether r is a preflight request, which the CORS handler answers by itself.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
@@ -166,8 +171,9 @@ func spanName(_ string, r *http.Request) string {
 	return knownMethod(r.Method) + " " + r.Pattern
 }
 
-// fromStranger reports whether r comes neither from the edge nor from a trusted proxy. The trace of such a request is a
-// new one that links to the caller's. Otherwise any client could have its requests sampled.
+// fromStranger reports whether r comes neither from the edge nor from a proxy in the CIDRs of TRUSTED_PROXIES. On the
+// public listener, such a request starts a new trace, so that a client cannot have its requests sampled. The new trace
+// links to the caller's trace.
 func (c *chain) fromStranger(r *http.Request) bool {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return !c.origin.believes(r, x.fromEdge)
@@ -175,7 +181,7 @@ func (c *chain) fromStranger(r *http.Request) bool {
 
 type exchangeKey struct{}
 
-// ServeHTTP answers one request.
+// ServeHTTP makes the exchange of one request and passes the request through the layers of the chain.
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, control: http.NewResponseController(w), chain: c, start: time.Now()}
 	x.info.RequestID = RequestID(r.Header)
@@ -223,9 +229,9 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.finish()
 }
 
-// tooMany answers a request that was refused by err, without reading it. A refusal must cost next to nothing, so the log
-// has at most one warning a second about them, which says why. Their access lines are for debugging only; the metrics
-// count each refusal.
+// tooMany returns a handler that answers a refused request with err and does not read the body. Refusals must cost
+// little, so the log has about one warning a second, with the text why. The access line of a refused request has the
+// level debug.
 func (x *exchange) tooMany(err error, why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		now := x.start.Unix()
@@ -238,7 +244,7 @@ func (x *exchange) tooMany(err error, why string) http.HandlerFunc {
 	}
 }
 
-// serveTraced answers inside the span.
+// serveTraced answers a request inside the span that otelhttp has started, and adds the request's id to the span.
 func (c *chain) serveTraced(w http.ResponseWriter, r *http.Request) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	x.ctx = r.Context()
@@ -246,7 +252,8 @@ func (c *chain) serveTraced(w http.ResponseWriter, r *http.Request) {
 	x.answer(w, r)
 }
 
-// answer runs the handler inside CORS and compression, as far as the listener has them.
+// answer runs the request's handler, with CORS and compression if the listener has them and the request allows them.
+// With CORS, a preflight is answered without the handler.
 func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 	c := x.chain
 	if c.cors != nil {
@@ -265,11 +272,12 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 	guarded{x}.ServeHTTP(w, r)
 }
 
-// guarded runs the handler. If the handler panics, guarded severs the answer before the panic reaches the layers
-// around it. They close what they opened: the trailer of a compressed body would make half a list look complete.
+// guarded runs the handler of a request, and severs the answer if the handler panics. The compression around the
+// handler then cannot write its trailer, which would make half a list look complete.
 type guarded struct{ x *exchange }
 
-// ServeHTTP sets the headers of every answer and runs the handler.
+// ServeHTTP sets the headers that the answers of the listener share, and runs the handler. If the handler panics,
+// ServeHTTP severs the answer and lets the panic continue.
 func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := g.x
 	h := w.Header()
@@ -295,7 +303,8 @@ func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	finished = true
 }
 
-// end recovers from a panic of the handler, then logs and counts the request.
+// end recovers from a panic of the handler, gives back what the request has taken, and logs and counts the request. If
+// the answer was broken off, end panics with http.ErrAbortHandler.
 func (x *exchange) end() {
 	// Last, even after abort: a shutdown closes the connections once no request is in flight. It would close a connection
 	// that must be reset as if its answer were complete.
@@ -315,7 +324,8 @@ func (x *exchange) end() {
 	}
 }
 
-// recovered answers 500 if nothing has been sent, and has the connection ended otherwise.
+// recovered handles a panic of the handler with the value fault. For http.ErrAbortHandler, the connection ends. Any
+// other panic is logged, and answered with 500 if no part of the answer has begun; otherwise the connection ends.
 func (x *exchange) recovered(fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		x.aborted = true
@@ -340,8 +350,8 @@ func (x *exchange) recovered(fault any) {
 	x.finish()
 }
 
-// accessLine logs the request in one line. It names the route and never the path, the query or a header's value:
-// those may hold secrets and personal data.
+// accessLine logs one line about the request, unless its route is quiet. The line has the route, the project and the
+// client. The whole path and the query are left out, because these may hold secrets and personal data.
 func (x *exchange) accessLine(elapsed time.Duration) {
 	if x.chain.quiet(x.info.Route) {
 		return
@@ -382,8 +392,8 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 	_ = out.Handle(x.ctx, line) // a log cannot report its own failure
 }
 
-// failure returns the error code that the client was sent, or "canceled" if the client disconnected or did not take
-// the answer in time.
+// failure returns the code of the request's error, or "canceled" if the answer was broken off by a canceled request or
+// a failed write.
 func (x *exchange) failure() string {
 	if x.aborted && (errors.Is(x.info.Err, context.Canceled) || errors.Is(x.info.Err, httpapi.ErrNotTaken)) {
 		return "canceled"

@@ -9,11 +9,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// compressFrom is the smallest body that is compressed, in bytes. A smaller one fits one packet anyway.
+// compressFrom is the smallest body that the server compresses, in bytes. A smaller body fits into one packet anyway.
 const compressFrom = 1024
 
-// newCompression returns a wrapper that compresses a handler's body with gzip or zstd. Entity tags stay as they are:
-// they are weak, and so hold for every coding.
+// newCompression returns a wrapper that compresses a handler's body with gzip or zstd. Small bodies and types that are
+// not [compressible] stay as they are. The wrapper does not change entity tags.
 func newCompression() (func(http.Handler) http.HandlerFunc, error) {
 	return gzhttp.NewWrapper(
 		gzhttp.MinSize(compressFrom),
@@ -21,7 +21,8 @@ func newCompression() (func(http.Handler) http.HandlerFunc, error) {
 		gzhttp.ContentTypeFilter(compressible))
 }
 
-// compressible reports whether bodies of this type shrink.
+// compressible reports whether the server compresses bodies of this Content-Type. Most images and archives are
+// compressed already.
 func compressible(contentType string) bool {
 	name, _, _ := strings.Cut(contentType, ";")
 	name = strings.ToLower(strings.TrimSpace(name))
@@ -33,9 +34,8 @@ func compressible(contentType string) bool {
 	return strings.HasPrefix(name, "text/") || strings.HasSuffix(name, "+json")
 }
 
-// coding returns the coding that gzhttp chooses for the headers of a request. It is zstd or gzip, by their weights, zstd
-// if the weights are equal, or "" for none. With it, requests without a coding need not pass through gzhttp, and
-// answers to HEAD have the headers of GET.
+// coding returns the coding that gzhttp would choose by the Accept-Encoding in the headers: zstd, gzip, or "" for none. The
+// coding with the greater weight wins, and zstd wins a tie.
 func coding(h http.Header) string {
 	accepted := h["Accept-Encoding"]
 	if len(accepted) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Config configures a service's HTTP server.
+// Config holds the settings of a service's HTTP server: addresses, trusted proxies, time-outs and bounds.
 type Config struct {
 	// The address of the documented paths: host:port. An empty host is all addresses of the machine.
 	ListenPublic string `env:"LISTEN_PUBLIC" envDefault:":8080"`
@@ -67,8 +67,8 @@ type Config struct {
 	// Whether the internal address serves Go's profiles under /debug/pprof/.
 	Pprof bool `env:"PPROF" envDefault:"false"`
 
-	// MaxHeaderBytes is the longest request line and headers. Tests set it; 0: 32 KiB,
-	// enough for a long token and large cookies.
+	// MaxHeaderBytes bounds the request line and the headers together, in bytes. Only tests set MaxHeaderBytes. 0: 32
+	// KiB, enough for a long token and large cookies.
 	MaxHeaderBytes int `env:"-"`
 
 	// Public is the open listener of the documented paths. Nil: LISTEN_PUBLIC is opened.
@@ -78,7 +78,7 @@ type Config struct {
 	Ready func(public, internal net.Addr) `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate reports each value that is not allowed. The error joins a [*config.Fault] for each of them.
 func (c Config) Validate() error {
 	var faults []error
 	invalid := func(variable string, given any, allowed string) {
@@ -121,10 +121,14 @@ func (c Config) Validate() error {
 	if c.MaxInFlight < 0 {
 		invalid("MAX_IN_FLIGHT", c.MaxInFlight, "0 or more")
 	}
+	if c.AnswerMemory < 0 {
+		invalid("ANSWER_MEMORY", c.AnswerMemory, "0 or more")
+	}
 	return errors.Join(faults...)
 }
 
-// isOrigin reports whether text is scheme and host, with a path after it only where that is allowed.
+// isOrigin reports whether text is an http or https URL of a scheme, a host and an optional port. If withPath is set, a
+// path may follow.
 func isOrigin(text string, withPath bool) bool {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !sane(u.Host) {
@@ -133,8 +137,8 @@ func isOrigin(text string, withPath bool) bool {
 	return u.User == nil && u.RawQuery == "" && u.Fragment == "" && (withPath || u.Path == "")
 }
 
-// warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients that are not inside
-// the platform come through a proxy in front.
+// warn logs a warning if PUBLIC_URL is set without TRUSTED_PROXIES and EDGE_KEYS, because all clients may then have the
+// address of one proxy. If inside is set, clients come without a proxy, and warn logs nothing.
 func (c Config) warn(ctx context.Context, log *slog.Logger, inside bool) {
 	if c.PublicURL != "" && !c.TrustedProxies.some() && len(c.EdgeKeys) == 0 && !inside {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+

@@ -10,31 +10,32 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 )
 
-// origin finds out the client's address and the URL that it used. It believes the forwarding headers of trusted proxies
-// and of the edge alone, and a forwarded https of any client.
+// origin finds out the client's address and the URL that the client used. Only trusted proxies and the edge may forward
+// an address or a host. Any client may forward the scheme https.
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
 	trusted   Proxies
 	edge      *trustedkeys.Set
 	inside    bool // clients are within the platform, and each is its own peer
 
-	// unnamed is called for each request whose peer forwards https and no host that is believed. A proxy in front may have
-	// replaced the request's own.
+	// unnamed is called when a peer that is not believed forwards https, and neither a host nor PUBLIC_URL is known. A
+	// proxy in front may have replaced the request's own host.
 	unnamed func(r *http.Request)
 }
 
-// believes reports whether all forwarding headers of r are believed. fromEdge reports that r had a key of the edge.
+// believes reports whether the server believes all forwarding headers of r. fromEdge reports that r had a key of the
+// edge.
 func (o *origin) believes(r *http.Request, fromEdge bool) bool {
 	return fromEdge || len(o.trusted.CIDRs) > 0 && o.trusted.trust(parseAddress(r.RemoteAddr))
 }
 
-// client returns the client's IP address, and whether that is known to be one client's.
+// client returns the client's IP address. known reports that the address belongs to one client and not to a proxy for
+// all clients. For requests from the edge, known is false, because the edge bounds the shares of networks itself.
 //
-// Behind the edge or a trusted proxy, the address is the last in X-Forwarded-For that is no trusted proxy's. A client can
-// forge the addresses before it. With private, and a peer in a private network, it is the last public one. Otherwise it is
-// the peer's, which may be that of a proxy for all clients.
-//
-// A service behind the edge leaves the shares of networks to the edge.
+// Behind the edge or a proxy in CIDRs, client reads X-Forwarded-For from its end, up to the first address that is not
+// in CIDRs. If TRUSTED_PROXIES is private and the peer is in a private network, the address is the last public address
+// in X-Forwarded-For. A text that is no address ends the search. Otherwise the address is the peer's, which may belong
+// to a proxy for all clients.
 func (o *origin) client(r *http.Request, fromEdge bool) (address string, known bool) {
 	peer := parseAddress(r.RemoteAddr)
 	switch {
@@ -62,7 +63,8 @@ func (o *origin) client(r *http.Request, fromEdge bool) (address string, known b
 	return peerAddress(r.RemoteAddr), o.inside || len(o.trusted.CIDRs) > 0
 }
 
-// hopsOf returns the addresses in X-Forwarded-For, the last first. A text that is no address is a hop that is not valid.
+// hopsOf yields the addresses in X-Forwarded-For, the last first. For a text that is no address, hopsOf yields the
+// invalid Addr.
 func hopsOf(h http.Header) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, line := range slices.Backward(h["X-Forwarded-For"]) {
@@ -75,7 +77,8 @@ func hopsOf(h http.Header) iter.Seq[netip.Addr] {
 	}
 }
 
-// baseURL returns PUBLIC_URL. If that is not set, it returns the scheme and host that the client used.
+// baseURL returns PUBLIC_URL without a slash at its end. If PUBLIC_URL is not set, baseURL returns the scheme and host
+// that the client used, or "" without a valid host.
 func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL
@@ -83,9 +86,9 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	return o.requestURL(r, fromEdge)
 }
 
-// requestURL returns the scheme and host that the client used, or PUBLIC_URL if PUBLIC_URL has the same host. The result is
-// empty when the client named no host that is valid in a URL. The scheme is https if anybody forwards https, or if PUBLIC_URL
-// begins with https: that can only raise the scheme. With a link of http, a client would send its key in clear text.
+// requestURL returns the scheme and host that the client used, or PUBLIC_URL if PUBLIC_URL has the same host. The
+// result is empty if the client named no host that is valid in a URL. The scheme is https if the client or a proxy
+// forwards https, or if PUBLIC_URL has https. Over an http link, a client would send its key in clear text.
 func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	scheme, host := "http", r.Host
 	proto, forwarded := forwardedFrom(r.Header)
@@ -113,9 +116,9 @@ func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	return scheme + "://" + host
 }
 
-// forwardedFrom reads what the nearest proxy says of the request that it took. It reads Forwarded (RFC 7239) only if
-// there are no X-Forwarded headers: a proxy that writes those may pass a client's Forwarded on. Of several values the
-// last is the nearest proxy's own.
+// forwardedFrom returns the scheme and host of the client's request, as the nearest proxy forwards them. forwardedFrom
+// reads Forwarded (RFC 7239) only without X-Forwarded headers: a proxy that writes X-Forwarded headers may pass a
+// client's Forwarded on. If a header has several values, the last value is the nearest proxy's own.
 func forwardedFrom(h http.Header) (proto, host string) {
 	if h["X-Forwarded-For"] != nil || h["X-Forwarded-Proto"] != nil || h["X-Forwarded-Host"] != nil {
 		return strings.ToLower(lastOf(h["X-Forwarded-Proto"])), lastOf(h["X-Forwarded-Host"])
@@ -133,7 +136,7 @@ func forwardedFrom(h http.Header) (proto, host string) {
 	return proto, host
 }
 
-// lastOf returns the last of a header's comma-separated values.
+// lastOf returns the last of a header's comma-separated values, or "" without the header.
 func lastOf(lines []string) string {
 	if len(lines) == 0 {
 		return ""
@@ -142,7 +145,7 @@ func lastOf(lines []string) string {
 	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
 }
 
-// peerAddress returns the IP of "ip:port", "[ip]:port", "[ip]" or "ip".
+// peerAddress returns the IP of "ip:port", "[ip]:port", "[ip]" or "ip". The IP is not checked.
 func peerAddress(hostPort string) string {
 	if strings.HasPrefix(hostPort, "[") {
 		ip, _, _ := strings.Cut(hostPort[1:], "]")
@@ -154,8 +157,8 @@ func peerAddress(hostPort string) string {
 	return hostPort
 }
 
-// sane reports whether host is valid in a URL for others: a name or an IP with an optional port. Characters that end a
-// URL or a header's field are not allowed.
+// sane reports whether the server may put host into a link: it has 1 to 255 ASCII letters, digits and characters of
+// ".-_:[]". None of these ends a URL or a field of a header.
 func sane(host string) bool {
 	if host == "" || len(host) > 255 {
 		return false

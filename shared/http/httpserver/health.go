@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -16,25 +17,27 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry/untraced"
 )
 
-// Check asks whether something that the service needs can be reached.
+// Check tests for /readyz whether a dependency of the service, such as its database, can be reached.
 type Check struct {
-	// Name is part of the answer to requests for readiness: "postgres", "redis". It is never the name of a host.
+	// Name is the name of the check in the answer of /readyz and in the log, such as "postgres". Name is never the name
+	// of a host.
 	Name string
-	// Required makes the service not ready while the check fails. Others are only shown.
+	// Required makes the service not ready while the check fails. A failure of a check that is not required is only
+	// shown and logged.
 	Required bool
-	// Probe returns nil when all is well. It heeds its context, which ends after [ProbeTimeout]. The log has its error, and
-	// the answer to requests for readiness has the kind of the error, or the text of a [Cause].
+	// Probe returns nil if the dependency works, and returns when its context ends, after [ProbeTimeout]. /readyz shows
+	// the kind of the error, or the text of a [Cause]; only the log shows the error itself.
 	Probe func(context.Context) error
 }
 
 const (
 	// ProbeTimeout is how long a check may take.
 	ProbeTimeout = 2 * time.Second
-	// probeEvery is how long a result holds, so that asking often costs nothing.
+	// probeEvery is how long the result of a probe is used again, so that frequent requests for /readyz cost nothing.
 	probeEvery = 500 * time.Millisecond
 )
 
-// health answers /healthz and /readyz.
+// health answers /healthz and /readyz, and keeps the last result of each check.
 type health struct {
 	checks   []Check
 	draining *atomic.Bool
@@ -47,33 +50,35 @@ type health struct {
 	ready   bool
 }
 
-// failure is a check that fails.
+// failure is the state of one failing check: its cause, and when the log had its last line and may have the next.
 type failure struct {
 	cause  string
 	logged time.Time     // the last line of the log
 	pause  time.Duration // until the next line
 }
 
-// The pauses between two lines of the log on one failure: each is twice the one before.
+// firstPause and lastPause are the shortest and the longest pause before the log repeats that a check fails for the
+// same cause. The pause doubles with each repetition, up to lastPause.
 const (
 	firstPause = time.Minute
 	lastPause  = time.Hour
 )
 
-// readiness is the body of /readyz.
+// readiness is the JSON body of the answer to /readyz: the status, and the result of each check by name, "ok" or
+// "failing".
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
 	Causes map[string]string `json:"causes,omitempty"` // of the failing checks
 }
 
-// alive reports that the process answers. It checks nothing else: a restart does not help a service whose database
-// is down.
+// alive answers /healthz with 200 and runs no check, because a restart does not help a service whose database is down.
 func (h *health) alive(w http.ResponseWriter, _ *http.Request) error {
 	return writeStatus(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// isReady reports whether requests should be sent here, what each check found, and why some fail.
+// isReady answers /readyz: 200 if requests should be sent to this process, else 503. The body has the result of each
+// check, and the causes of the failing checks.
 func (h *health) isReady(w http.ResponseWriter, r *http.Request) error {
 	causes, ready := h.probe(r.Context())
 	body := readiness{Status: "ready", Checks: make(map[string]string, len(h.checks)), Causes: causes}
@@ -93,7 +98,8 @@ func (h *health) isReady(w http.ResponseWriter, r *http.Request) error {
 	return writeStatus(w, status, body)
 }
 
-// probe runs all checks at once, or uses what they found a moment ago. It returns the causes of those that fail, by name.
+// probe returns the causes of the failing checks by name, and whether all required checks pass. probe runs the checks
+// unless the last results are younger than probeEvery.
 func (h *health) probe(ctx context.Context) (causes map[string]string, ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,9 +113,10 @@ func (h *health) probe(ctx context.Context) (causes map[string]string, ready boo
 	return causes, h.ready
 }
 
-// ask runs all checks at once.
+// ask runs all checks at the same time, keeps the results, and logs failures and recoveries. A failure that lasts is
+// logged again only from time to time.
 func (h *health) ask(ctx context.Context) {
-	// Others wait for this result too, so it does not hang on one client's patience.
+	// Other requests wait for this result too, so the probe continues if this request's client disconnects.
 	ctx, cancel := context.WithTimeout(untraced.Context(context.WithoutCancel(ctx)), ProbeTimeout)
 	defer cancel()
 	errs := make([]error, len(h.checks))
@@ -133,9 +140,10 @@ func (h *health) ask(ctx context.Context) {
 	h.asked, h.failing, h.ready = now, failing, ready
 }
 
-// logFailure logs that a check fails: at once for a new failure or another cause, and after longer and longer pauses while it lasts.
+// logFailure logs that a check fails, if the failure is new, has another cause, or was last logged long enough ago. The
+// result is the failure to keep.
 func (h *health) logFailure(ctx context.Context, now time.Time, check Check, before *failure, err error) *failure {
-	f := &failure{cause: causeOf(err), logged: now, pause: firstPause}
+	f := &failure{cause: cmp.Or(CauseOf(err), "see the log"), logged: now, pause: firstPause}
 	if before != nil && before.cause == f.cause {
 		if now.Sub(before.logged) < before.pause {
 			return before
@@ -158,15 +166,15 @@ func writeStatus(w http.ResponseWriter, status int, body any) error {
 	return nil
 }
 
-// Operational returns a handler of /healthz, /readyz and /metrics, for a program that serves nothing else. They are
-// those that [New] adds to a service's internal paths.
+// Operational returns a handler of /healthz, /readyz and /metrics, for a program that serves nothing else. [New] adds
+// the same paths to a service's internal listener.
 func Operational(t *telemetry.Telemetry, checks ...Check) http.Handler {
 	rt := httpapi.NewRouter()
 	addOperational(rt, &health{checks: checks, draining: new(atomic.Bool), log: t.Logger, now: time.Now}, t.MetricsHandler(), false)
 	return rt
 }
 
-// addOperational gives the internal router what every service has.
+// addOperational adds /healthz, /readyz and /metrics to a router, and /debug/pprof/ if profiles is set.
 func addOperational(rt *httpapi.Router, h *health, metrics http.Handler, profiles bool) {
 	rt.Get("/healthz", h.alive)
 	rt.Get("/readyz", h.isReady)
@@ -183,7 +191,8 @@ func addOperational(rt *httpapi.Router, h *health, metrics http.Handler, profile
 	rt.Handle("/debug/pprof/{profile}", map[string]http.Handler{http.MethodGet: http.HandlerFunc(pprof.Index)})
 }
 
-// isOperational reports whether machines request the route every few seconds.
+// isOperational reports whether route is for probes, scrapers or profilers. Machines request most of these routes every
+// few seconds, so their requests are neither traced nor logged.
 func isOperational(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics" || strings.HasPrefix(route, "/debug/")
 }

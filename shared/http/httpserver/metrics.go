@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics counts requests. http.server.request.duration and http.server.active_requests follow OpenTelemetry's
-// semantic conventions for HTTP servers. http.server.response.size, the attribute listener and the status "none" are
-// our own.
+// metrics holds the instruments that count the requests of one listener. The names http.server.request.duration and
+// http.server.active_requests are from OpenTelemetry's semantic conventions. http.server.response.size, the attribute
+// listener and the status "none" are our own.
 type metrics struct {
 	duration metric.Float64Histogram
 	size     metric.Int64Counter
@@ -24,19 +24,21 @@ type metrics struct {
 	known    sync.Map // of requestKind to *measure
 }
 
-// requestKind has the attributes of the metrics of a request. All three have few values, whatever clients send.
+// requestKind holds the attributes of a request's metrics. The number of their values is bounded, whatever clients
+// send.
 type requestKind struct {
 	route, method string
 	status        int
 }
 
-// measure holds the attributes of a kind in the forms that the instruments take, made once.
+// measure holds the attributes of a requestKind in the forms that the instruments take. metrics keeps one measure for
+// each kind.
 type measure struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
 }
 
-// newMetrics makes the instruments of one listener, named public or internal.
+// newMetrics registers the instruments of one listener, whose name is "public" or "internal".
 func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error) {
 	meter := provider.Meter("github.com/lectern-dev/lectern/shared/http/httpserver")
 	m := &metrics{listener: attribute.String("listener", listener)}
@@ -65,7 +67,7 @@ func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error
 	return m, nil
 }
 
-// record counts one request that took elapsed.
+// record adds one request that has ended to the metrics: its duration elapsed, and the bytes of its answer.
 func (m *metrics) record(x *exchange, elapsed time.Duration) {
 	kind := requestKind{route: x.info.Route, method: knownMethod(x.request.Method), status: x.status}
 	known, ok := m.known.Load(kind)
@@ -77,7 +79,7 @@ func (m *metrics) record(x *exchange, elapsed time.Duration) {
 		})
 	}
 	ms := known.(*measure)
-	// Not the request's context: nothing is read from it, and a canceled one would still count.
+	// Not the request's context: the instruments need nothing of it, and a canceled request counts too.
 	ctx := context.Background()
 	m.duration.Record(ctx, elapsed.Seconds(), ms.record...)
 	m.size.Add(ctx, x.bytes, ms.add...)
@@ -98,8 +100,8 @@ func (k requestKind) attributes(listener attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(kvs...)
 }
 
-// knownMethod returns method, or "_OTHER" for one outside RFC 9110 and RFC 5789, as clients can send
-// any word.
+// knownMethod returns method, or "_OTHER" for a method outside RFC 9110 and RFC 5789. Clients can send any word, and
+// each would be a further value in the metrics.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,

@@ -10,13 +10,15 @@ import (
 
 // Proxies are the trusted proxies of a server: the value of TRUSTED_PROXIES.
 type Proxies struct {
-	// Private says that any peer in a private network may name the client's address, and nothing else.
+	// Private says that the server believes a peer in a private network about the client's address, but not about the
+	// host.
 	Private bool
 	// CIDRs are the networks of proxies whose forwarding headers are all believed.
 	CIDRs []netip.Prefix
 }
 
-// UnmarshalText reads CIDRs, comma-separated, or the word private.
+// UnmarshalText reads comma-separated CIDRs, or the word private. An empty text trusts no proxy. The error reports a
+// text that is neither, or both together.
 func (p *Proxies) UnmarshalText(text []byte) error {
 	*p = Proxies{}
 	for part := range strings.SplitSeq(string(text), ",") {
@@ -38,14 +40,14 @@ func (p *Proxies) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// some reports whether any proxy is trusted.
+// some reports whether TRUSTED_PROXIES names any proxies, as CIDRs or as private.
 func (p Proxies) some() bool { return p.Private || len(p.CIDRs) > 0 }
 
-// trust reports whether ip is that of a proxy whose headers are all believed.
+// trust reports whether ip is in CIDRs: the server believes all forwarding headers of that proxy.
 func (p Proxies) trust(ip netip.Addr) bool { return within(p.CIDRs, ip) }
 
-// privateNetworks are those of RFC 1918, the shared addresses of RFC 6598, and the unique local ones of RFC 4193. Pods and
-// nodes of a cluster have addresses in them.
+// privateNetworks are the networks of RFC 1918, the shared addresses of RFC 6598, and the unique local addresses of RFC
+// 4193. Pods and nodes of a cluster usually have addresses in these networks.
 var privateNetworks = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
@@ -53,14 +55,15 @@ var privateNetworks = []netip.Prefix{
 
 func isPrivate(ip netip.Addr) bool { return within(privateNetworks, ip) }
 
-// isPublic reports whether ip may be that of a client on the internet.
+// isPublic reports whether ip may be the address of a client on the internet.
 func isPublic(ip netip.Addr) bool { return ip.IsGlobalUnicast() && !isPrivate(ip) }
 
 func within(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
 }
 
-// parseAddress reads the IP address of a peer or of a forwarding header. It is not valid if text is none.
+// parseAddress returns the IP address in text, which is from a peer or a forwarding header and may have a port. The
+// result has no zone, and is the invalid Addr if text has no address.
 func parseAddress(text string) netip.Addr {
 	ip, err := netip.ParseAddr(peerAddress(text))
 	if err != nil {

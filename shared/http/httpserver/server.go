@@ -1,6 +1,7 @@
-// Package httpserver runs a service's two HTTP servers: a public and an internal listener, both on net/http as it
-// is. It owns the layers around every handler (recovery, request id, trace, access line, metrics, CORS, headers,
-// compression, time-outs), health, and graceful shutdown. Of routes it knows only the operational ones.
+// Package httpserver runs a service's two HTTP servers: a public and an internal listener, both on net/http as it is.
+// The package owns the layers around every handler (recovery, request id, trace, access line, metrics, CORS, headers,
+// compression, time-outs), health, and graceful shutdown. The package knows only the operational routes, such as
+// /readyz.
 package httpserver
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Options configures a Server.
+// Options configures a [Server]: its routes, settings, telemetry and checks.
 type Options struct {
 	// Service is the service's name in spans. Required.
 	Service string
@@ -31,27 +32,28 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 	// Public serves the documented paths. Required.
 	Public *httpapi.Router
-	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
-	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
+	// Plain, if not nil, has headers of public answers in place of the server's own about caches and security. Plain
+	// also turns compression and CORS off. A handler may replace or delete the headers in Plain.
 	Plain http.Header
-	// CORSOnErrors gives the errors that this process answers by itself the headers of CORS_ALLOWED_ORIGINS, although
-	// Plain is set. A preflight that fails is answered as if it had succeeded, so that a page learns the error of its
-	// request.
+	// CORSOnErrors adds the headers of CORS to errors that [httpapi.WriteError] answers, if Plain and
+	// CORS_ALLOWED_ORIGINS are set. CORS answers a preflight in place of its error, so that a page learns the error of
+	// its request.
 	CORSOnErrors bool
-	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
-	// or delete them. Nil: none.
+	// Headers are set in public answers before the handler runs, in place of the server's own of the same name. A
+	// handler may replace or delete these headers. If Plain is set, Headers has no effect. Nil: none.
 	Headers http.Header
-	// Refuse answers a public request over MAX_IN_FLIGHT with err. Nil: [httpapi.WriteError].
+	// Refuse answers with err a public request over MAX_IN_FLIGHT, or a wrong edge key from a network that has sent too
+	// many. Nil: [httpapi.WriteError].
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
-	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config
-	// has Pprof, /debug/pprof/. Nil: those alone.
+	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config has
+	// Pprof, /debug/pprof/. Nil: only these operational paths.
 	Internal *httpapi.Router
-	// Inside says that the public address serves clients within the platform, and no documented path. Its peers are the
-	// clients themselves, so the network of each has a share of MAX_IN_FLIGHT without TRUSTED_PROXIES.
+	// Inside says that clients within the platform reach the public address without a proxy. The network of each client
+	// then has a share of MAX_IN_FLIGHT without TRUSTED_PROXIES, and links begin with PUBLIC_URL alone.
 	Inside bool
 	// OnlyHTTP1 refuses HTTP/2 on the public listener.
 	OnlyHTTP1 bool
-	// Checks are run by /readyz.
+	// Checks are the checks that /readyz runs. Nil: /readyz answers 200 until the shutdown begins.
 	Checks []Check
 	// Stopping is called once the server accepts no more connections and waits for the requests in flight. Requests that
 	// wait for news should end then. Nil: not called.
@@ -60,7 +62,7 @@ type Options struct {
 	Reads pagelist.Limiter
 }
 
-// Server is a service's two listeners.
+// Server is the pair of a service's listeners, the public and the internal listener, with their shutdown.
 type Server struct {
 	config   Config
 	inside   bool // Options.Inside
@@ -70,7 +72,7 @@ type Server struct {
 	internal *listener
 }
 
-// listener is one address and its http.Server.
+// listener is one of a Server's two addresses, with the http.Server that serves it.
 type listener struct {
 	name     string // public or internal
 	variable string // the setting that holds address
@@ -81,11 +83,12 @@ type listener struct {
 	net.Listener
 }
 
-// readHeaderTimeout is how long a client may take to send the headers of a request. They fit into a few packets, so a
-// client that takes longer is stalled or hostile.
+// readHeaderTimeout is how long a client may take to send the headers of a request. Headers fit into a few packets, so
+// a client that takes longer is stalled or hostile.
 const readHeaderTimeout = 5 * time.Second
 
-// New returns a server that does not listen yet.
+// New returns a Server that does not listen yet, and adds the operational paths to o.Internal. [Server.Run] opens the
+// listeners. The error reports metrics or a compression that cannot be set up.
 func New(o Options) (*Server, error) {
 	if o.Internal == nil {
 		o.Internal = httpapi.NewRouter()
@@ -148,9 +151,9 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	return l, nil
 }
 
-// Run listens and serves until ctx ends, then shuts down gracefully. First /readyz answers 503. For DRAIN_DELAY the
-// server serves as before, with Connection: close. Then it accepts no more connections and waits up to DRAIN_TIMEOUT for
-// the requests in flight. The internal listener stops last. The error is nil after a clean shutdown.
+// Run listens and serves until ctx ends or a listener fails, then shuts down gracefully. After ctx has ended, /readyz
+// answers 503, but the server serves for DRAIN_DELAY as before. Then the server accepts no more connections and waits
+// up to DRAIN_TIMEOUT for the requests in flight. The error is nil after a clean shutdown.
 func (s *Server) Run(ctx context.Context) error {
 	for _, l := range []*listener{s.public, s.internal} {
 		defer l.cut()
@@ -189,7 +192,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failure, err)
 }
 
-// drain stops both listeners, after DRAIN_DELAY if delay is set.
+// drain makes /readyz answer 503, waits for DRAIN_DELAY if delay is set, and then stops the public and the internal
+// listener. The error is not nil if a request did not end within DRAIN_TIMEOUT.
 func (s *Server) drain(ctx context.Context, delay bool) error {
 	s.draining.Store(true)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Duration("delay", s.config.DrainDelay),
@@ -215,7 +219,8 @@ func (s *Server) closeOpen() error {
 	return errors.Join(errs...)
 }
 
-// open starts listening, unless the listener is open.
+// open listens on the listener's address, unless the configuration has an open listener. The error names the address
+// and its setting.
 func (l *listener) open(ctx context.Context) error {
 	if l.Listener != nil {
 		return nil
@@ -230,10 +235,11 @@ func (l *listener) open(ctx context.Context) error {
 	return nil
 }
 
-// cutWithin is how long the handlers of requests that were cut may take to return.
+// cutWithin is how long stop waits for handlers to return after it has canceled their requests.
 const cutWithin = 2 * time.Second
 
-// stop waits for the requests in flight until ctx ends; then it cuts them.
+// stop closes the listener and waits for the requests in flight until ctx ends. Then stop cancels the remaining
+// requests and closes their connections. The error is not nil if a request did not end in time.
 func (l *listener) stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err == nil {
@@ -251,10 +257,11 @@ func (l *listener) stop(ctx context.Context) error {
 	return fmt.Errorf("stop %s: %d requests did not finish in time: %w", l.name, cut, err)
 }
 
-// serverLog receives the messages of net/http. Nearly all are about a client's fault.
+// serverLog is the writer of http.Server's ErrorLog. serverLog logs a failure to accept a connection as a warning. All
+// other messages get the level debug, because most are about a client's fault.
 type serverLog struct{ log *slog.Logger }
 
-// Write logs one message.
+// Write logs one message of net/http, with the level warn if a connection could not be accepted.
 func (l serverLog) Write(line []byte) (int, error) {
 	level := slog.LevelDebug
 	text := strings.TrimSpace(string(line))

@@ -5,17 +5,18 @@ import (
 	"math/bits"
 )
 
-// idSet remembers ids by a hash of each, and keeps nothing else of them: 9 to 14 bytes an id. A map[uint64]struct{}
-// takes 24 to 38 bytes an id, and twice as much while it grows.
+// idSet is a set of ids that holds only a hash of each id. A large set takes 9 to 14 bytes an id, which is far less
+// than a map takes.
 //
-// Two of a million ids have the same hash once in 40 million sets. The page would then lack the second of the two. We
+// In about one of 40 million sets of a million ids, two ids have the same hash, and the page lacks the second id. We
 // accept that chance.
 type idSet struct {
 	seed  maphash.Seed
 	parts [1 << partBits]part
 }
 
-// partBits of a hash choose its part. Only the part that grows is in memory twice.
+// partBits is how many bits of a hash choose its part. A set has 128 parts, because a part is in memory twice while it
+// grows.
 const partBits = 7
 
 // part is a hash table with open addressing. 0 marks a free slot.
@@ -26,7 +27,7 @@ type part struct {
 
 func newIDSet() *idSet { return &idSet{seed: maphash.MakeSeed()} }
 
-// add puts id into the set and reports whether it is new.
+// add puts id into the set and reports whether id is new.
 func (s *idSet) add(id []byte) bool {
 	h := maphash.Bytes(s.seed, id)
 	return s.parts[h>>(64-partBits)].add(max(h<<partBits|h>>(64-partBits), 1))
@@ -43,7 +44,7 @@ func (p *part) add(h uint64) bool {
 	return true
 }
 
-// put expects a free slot.
+// put puts h into a free slot and reports whether h is new. The caller makes sure that a slot is free.
 func (p *part) put(h uint64) bool {
 	// The high word of a product spreads h over any number of slots (Lemire, "Fast Random Integer
 	// Generation in an Interval").

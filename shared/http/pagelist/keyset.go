@@ -5,35 +5,38 @@ import (
 	"strings"
 )
 
-// Statements read a list in one order. Each takes its parameters in this order:
+// Statements are the SQL statements that read a list in one direction. Each statement takes its parameters in this
+// order:
 //
 //   - the parameters of the list
 //   - the start of the range (excluded), with a value for each column of the key
-//   - the end of the range (included), likewise
-//   - one parameter of its own
+//   - the end of the range (included), also with a value for each column
+//   - one parameter of its own, such as the limit; Last has none
 type Statements struct {
-	// Parameters is how many parameters First and Chunk take.
+	// Parameters is how many parameters First, Chunk and Nth take.
 	Parameters int
 
-	// First reads the first chunk and also finds out whether the parent of the list exists. It returns no row
-	// without the parent, and one row without a record for an empty range. If First is empty, Chunk reads the
-	// first chunk. Its own parameter is the limit.
+	// First reads the first chunk and also finds out whether the parent of the list exists. Without the parent, First
+	// returns no row; for an empty range, one row without a record. The own parameter of First is the limit. If First
+	// is empty, Chunk reads the first chunk.
 	First string
 
-	// Chunk reads records in order. Its own parameter is the limit.
+	// Chunk reads records in order. The own parameter of Chunk is the limit.
 	Chunk string
 
-	// Nth reads one position and the next from the index alone. Its own parameter is the offset.
+	// Nth reads the position at an offset and the next position, without the other columns. The own parameter of Nth is
+	// the offset.
 	Nth string
 
-	// Last reads the last position of the range from the index alone. It has no parameter of its own.
+	// Last reads the last position of the range, without the other columns. Last has no parameter of its own.
 	Last string
 }
 
-// Orders holds the statements of a list in both directions.
+// Orders holds the statements that read one list in ascending and in descending order.
 type Orders struct{ Ascending, Descending Statements }
 
-// In returns the statements of one direction.
+// In returns the statements that read the list in descending order if descending is set, and otherwise in ascending
+// order.
 func (o Orders) In(descending bool) Statements {
 	if descending {
 		return o.Descending
@@ -41,8 +44,8 @@ func (o Orders) In(descending bool) Statements {
 	return o.Ascending
 }
 
-// Keyset describes a list in SQL. Its methods build the statements that read the list. The golden file of each store
-// shows the result.
+// Keyset describes a list in SQL: its table, columns and order. [Keyset.Statements] and [Keyset.Orders] build the
+// statements that read the list.
 type Keyset struct {
 	Table   string
 	Columns string // of a record, separated by commas
@@ -52,15 +55,15 @@ type Keyset struct {
 	Where      string
 	Parameters int
 
-	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is no
-	// statement First.
+	// Parent selects the record that the list belongs to, by the parameters of the list. If Parent is empty, there is
+	// no statement First.
 	Parent string
 }
 
-// Orders returns the statements of both directions.
+// Orders returns the statements that read the list in ascending and in descending order.
 func (k Keyset) Orders() Orders { return Orders{k.Statements(false), k.Statements(true)} }
 
-// Statements returns the statements of one direction.
+// Statements returns the statements that read the list in ascending order, or in descending order if descending is set.
 func (k Keyset) Statements(descending bool) Statements {
 	forward, backward := "", " DESC"
 	if descending {
@@ -88,7 +91,7 @@ func (k Keyset) Statements(descending bool) Statements {
 	}
 }
 
-// from returns FROM and WHERE.
+// from returns the FROM and WHERE clauses, which select the list's records in the range.
 func (k Keyset) from(key []string, descending bool) string {
 	after, until := " > ", " <= "
 	if descending {
@@ -99,7 +102,7 @@ func (k Keyset) from(key []string, descending bool) string {
 	return "\nFROM " + k.Table + "\nWHERE " + k.Where + " AND " + row + after + tuple(start) + " AND " + row + until + tuple(end)
 }
 
-// columns splits a list of columns.
+// columns splits a list of columns at its commas, without the spaces.
 func columns(list string) []string {
 	names := strings.Split(list, ",")
 	for i := range names {
@@ -117,7 +120,7 @@ func parameters(first, n int) []string {
 	return names
 }
 
-// tuple returns values as SQL compares them: "(a, b)", or "a" alone.
+// tuple returns the values as SQL compares them: "(a, b)" for several values, and "a" for one value.
 func tuple(values []string) string {
 	if len(values) == 1 {
 		return values[0]
@@ -125,12 +128,12 @@ func tuple(values []string) string {
 	return "(" + strings.Join(values, ", ") + ")"
 }
 
-// orderBy returns ORDER BY with the same direction for each column.
+// orderBy returns an ORDER BY clause with the same direction, "" or " DESC", for each column of table.
 func orderBy(table string, columns []string, direction string) string {
 	return "\nORDER BY " + prefixed(table, columns, direction)
 }
 
-// prefixed lists columns, each between a prefix and a suffix.
+// prefixed returns the columns as a list with commas, each column between prefix and suffix.
 func prefixed(prefix string, columns []string, suffix string) string {
 	return prefix + strings.Join(columns, suffix+", "+prefix) + suffix
 }

@@ -1,21 +1,23 @@
-// Package pagelist reads an ordered list page by page and chunk by chunk. It reads records by the key of the last
-// one, never by offset. So a page deep in a list costs as much as the first. It finds only the end of a page with
-// OFFSET: in the index alone, from the page's own start, in steps of settleRecords.
+// Package pagelist reads an ordered list page by page and chunk by chunk. The package reads records after the key of
+// the last record, not by offset. So a page deep in a list costs as much as the first page. OFFSET only finds the end
+// of a page, from within the page, in steps of settleRecords keys.
 //
 // The package owns the promises of every list:
 //
-//   - The last key of a page is settled before its first byte, and the page ends at that key. So the link to the
-//     next page stays true, even if records change while the page is sent.
-//   - No record comes twice in one page, even if it moves within the list while the page is read.
-//   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can
-//     move grows, by 9 to 14 bytes for each record.
-//   - A database that fails for a moment does not cut off a page that has begun. The chunk is tried again for up to 10 s.
+//   - The last key of a page is settled before its first byte, and the page ends at that key. So the link to the next
+//     page stays true, even if records change while the page is sent.
+//   - In a page with a limit of 500 or more, no record comes twice, even if the record moves within the list meanwhile.
+//   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can move
+//     grows, by 9 to 14 bytes for each record.
+//   - A database that fails for a moment does not cut off a page that has begun. The chunk is tried again for up to 10
+//     s.
 //   - A chunk's database connection is returned before the chunk is handed out.
-//   - Each statement after the first waits for its turn, if its context has a [Limiter]. So does the first one of a page
-//     of more than 100 records, and of one that scans. The server puts the Limiter there (Options.Reads of package httpserver).
+//   - Each statement after the first waits for its turn, if its context has a [Limiter]. The first statement also waits
+//     if the page has more than 100 records, or if no index serves its filter. The server adds the Limiter
+//     (Options.Reads of package httpserver).
 //
 // A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
-// each.
+// each row.
 package pagelist
 
 import (
@@ -36,24 +38,23 @@ type Position struct {
 	ID  string
 }
 
-// Source reads one ordered list. It serves one page and may keep state between its chunks.
+// Source reads the records of one ordered list for one page. A Source may keep state between its chunks.
 type Source interface {
-	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It stops
-	// early when the sink has enough. It returns its database connection before it returns; only then are the sink's
-	// bytes handed out. After a [Retryable] error, Chunk is called again with the same arguments, and then adds what
-	// the sink does not have.
+	// Chunk gives sink the records after the position after, up to and with end, in order, at most limit. Chunk stops
+	// early when the sink has enough, and holds no database connection when it returns. After a [Retryable] error, the
+	// same call is repeated, and adds the records that the sink does not have.
 	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
 
-	// Settle finds the position of the n-th record after the position after, up to end, or of the last record if
-	// there are fewer. more reports whether another record follows, found whether there is one at all. It reads only
-	// an index. An n of [All] asks for the last record.
+	// Settle finds the position of the n-th record after the position after, up to end. If there are fewer records, or
+	// n is [All], last is the position of the last record. found reports whether there is a record at all, and more
+	// whether another record follows last. Settle reads only keys, and no whole records.
 	Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error)
 }
 
 // All is the limit of a page that takes every record of its range.
 const All = math.MaxInt
 
-// Page asks for a part of a list.
+// Page asks for a part of a list: the records after After, up to and with End, and at most Limit of them.
 type Page struct {
 	After, End Position // the records after After, up to and with End
 	Limit      int      // at most so many records; at least 1
@@ -75,18 +76,19 @@ const (
 )
 
 const (
-	// patience is how long a page that has begun tries again to read a chunk. Without that chunk the answer is cut off, and
-	// its client has to begin again.
+	// patience is how long a page that has begun retries to read a chunk. If no try succeeds, the server cuts the
+	// answer off, and the client has to begin again.
 	patience = 10 * time.Second
-	// pause is the time between two tries.
+	// pause is the time between two tries to read a chunk.
 	pause = 100 * time.Millisecond
 )
 
-// Memory is how many bytes a page of several chunks holds: the chunk that is sent and the one that is read ahead. Only a
-// record that is larger than a chunk takes more.
+// Memory is about how many bytes a page of several chunks holds: the chunk that is sent and the chunk that is read
+// ahead. Large records take more.
 const Memory = 2 * mostBytes
 
-// List is a page that is being read. Its first chunk is in memory: a page that fits there needs no further reading.
+// List is a page that is being read. [Open] reads the first chunk into memory, and [List.Chunks] reads the further
+// chunks if there are any.
 type List struct {
 	ctx   context.Context
 	src   Source
@@ -97,7 +99,7 @@ type List struct {
 	more  bool // chunks follow the first
 }
 
-// Open reads the first chunk of the page and settles where the page ends.
+// Open reads the first chunk of the page and settles where the page ends. The caller closes the List.
 func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	l := &List{ctx: ctx, src: src, sink: newSink(page)}
 	// One record more than the page needs shows whether there is a next page.
@@ -131,10 +133,9 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	return l, nil
 }
 
-// settle finds the last key of a page that continues after its first chunk.
-//
-// The first chunk can hold the whole limit and not show whether a record follows: settle then looks for one. It can
-// also end inside a record (see [Sink.Cut]). Then another chunk follows, even if that record is the page's last.
+// settle finds the last key of a page that may continue after its first chunk, and whether a record follows the page.
+// If the first chunk ends inside a record (see [Sink.Cut]), another chunk follows, even if that record is the page's
+// last.
 func (l *List) settle(page Page) error {
 	remaining := page.Limit
 	if remaining != All {
@@ -162,8 +163,8 @@ func (l *List) settle(page Page) error {
 	return nil
 }
 
-// seek finds the n-th record ahead, as [Source.Settle] does. It goes in steps, as one statement that passes a million
-// rows of an index would keep its turn for too long.
+// seek finds the n-th record after the first chunk, as [Source.Settle] does. seek may run several statements, because
+// one statement that passes a million rows of an index would keep its turn for too long.
 func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	after := l.after
 	for {
@@ -192,14 +193,17 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 // Next returns the position after which the next page begins, or nil if there is no next page.
 func (l *List) Next() *Position { return l.next }
 
-// Begun returns how many records the first chunk holds. It is 0 if the page is empty.
+// Begun returns how many records the first chunk has, or 0 if the page is empty. Begun must be called before
+// [List.Chunks], which counts its own records too.
 func (l *List) Begun() int { return l.sink.taken }
 
-// Whole returns the body and true if the page is one chunk.
+// Whole returns the first chunk, and reports whether it is the whole body of the page. Whole must be called before
+// [List.Chunks].
 func (l *List) Whole() ([]byte, bool) { return l.sink.buf, !l.more }
 
-// Chunks yields the body piece by piece. A piece is valid until the next one is asked for. The next chunk is read
-// while the caller writes the last one. The first error ends the sequence. A panic of the Source reaches the caller.
+// Chunks yields the body chunk by chunk, and reads the next chunk while the caller writes the one before. The bytes of
+// a chunk are valid until the caller asks for the next chunk. The first error ends the sequence. A panic of the Source
+// reaches the caller.
 func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if !l.more {
@@ -255,8 +259,8 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	}
 }
 
-// read fills the sink with the next chunk and reports whether it is the last. While the database fails in a way that can
-// pass, read tries again for a while.
+// read fills the sink with the next chunk and reports whether it is the last chunk. If the error is [Retryable], read
+// tries again for as long as patience.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	defer panics.Catch(&err)
 	for start := time.Now(); ; {
@@ -284,12 +288,13 @@ func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	return false, nil
 }
 
-// grow returns how many records the next chunk may have, when a record takes size bytes.
+// grow returns how many records the next chunk may have. limit is the last chunk's limit, and size the bytes of a
+// record.
 func grow(limit, size int) int {
 	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
 }
 
-// Close frees the page's memory. The pieces that it handed out are no longer valid.
+// Close frees the memory that the List still holds. The bytes that Whole and Chunks returned are no longer valid then.
 func (l *List) Close() {
 	if l.sink.buf != nil {
 		release(l.sink.detach())

@@ -8,11 +8,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// frameBytes is room in a record for the bytes around its values: names, escapes, times as text.
+// frameBytes is the room that One allocates for the bytes of a record around its values: names, escapes, times as text.
 const frameBytes = 512
 
-// One reads one record. It returns the first row of sql as appendRecord writes it, with a newline. If there is no row
-// it returns the error missing.
+// One returns the first row of sql as JSON, which appendRecord writes, with a newline at the end. If there is no row,
+// One returns the error missing.
 func One(ctx context.Context, pool pgdb.Querier, appendRecord func(dst []byte, row *pgdb.Raw) []byte, missing error, sql string, args ...any) ([]byte, error) {
 	var body []byte
 	err := pool.Query(ctx, func(rows pgx.Rows) error {

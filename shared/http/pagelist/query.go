@@ -11,9 +11,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Query is a [Source] that reads a list from Postgres, with one statement for each chunk. It serves one page.
+// Query is a [Source] that reads a list from Postgres, with one statement for each chunk. A Query serves one page.
 type Query struct {
-	// Pool runs the statements. It should be [pgdb.Pinned], so that all chunks come from one database.
+	// Pool runs the statements, and should be [pgdb.Pinned], so that all chunks come from one database.
 	Pool pgdb.Querier
 	SQL  Statements
 
@@ -27,7 +27,7 @@ type Query struct {
 	// Append appends a row's record as JSON.
 	Append func(dst []byte, row *pgdb.Raw) []byte
 
-	// Position reads a row of SQL.Nth and SQL.Last.
+	// Position reads the position in a row of SQL.Nth or SQL.Last.
 	Position func(row *pgdb.Raw) Position
 
 	// Missing is the error if SQL.First returns no row.
@@ -36,14 +36,15 @@ type Query struct {
 	found bool // First has returned a row
 }
 
-// Arguments returns the parameters of a statement, in the order of [Statements].
+// Arguments returns the parameters of a statement in the order of [Statements]: the list's, the range's from after to
+// end, and own, the statement's own.
 func (q *Query) Arguments(after, end Position, own ...any) []any {
 	return slices.Concat(q.List, q.Bound(after), q.Bound(end), own)
 }
 
-// Chunk reads records into sink. When the sink is full, Chunk reads a short rest of the result to its end and cancels
-// a long one. If a statement fails after some rows with an error that a retry can overcome, the chunk ends there. The
-// next chunk continues on another connection.
+// Chunk implements [Source]. When the sink is full, Chunk reads a short rest of the result to its end and cancels a
+// long rest. If a statement fails with a [Retryable] error after some records, the chunk ends there without an error.
+// The error is q.Missing if SQL.First returns no row.
 func (q *Query) Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error {
 	isFirst := q.SQL.First != "" && !q.found
 	sql := q.SQL.Chunk
@@ -89,16 +90,18 @@ func (q *Query) Chunk(ctx context.Context, sink *Sink, after, end Position, limi
 	return err
 }
 
-// Retryable reports whether a statement that failed with err can succeed when it is repeated.
+// Retryable reports whether the error err is temporary (the apierr Unavailable), so that the caller may repeat the
+// statement.
 func Retryable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
-// isLong reports whether the rest of a result, of about that many rows of that many bytes, is cheaper to cancel than
-// to read. Cancelling costs the connection: pgx opens a new one.
+// isLong reports whether the rest of a result is cheaper to cancel than to read: rows of rowBytes each, together more
+// than 8 MiB. A cancel costs the connection, and pgx opens a new connection.
 func isLong(rows, rowBytes int) bool { return rows*rowBytes > 8<<20 }
 
-// Settle finds the end of a page.
+// Settle implements [Source]: it finds the n-th record after the position after, or the last record of the range if
+// there are fewer.
 func (q *Query) Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error) {
 	if n < All {
 		last, found, more, err = q.settle(ctx, q.SQL.Nth, q.Arguments(after, end, n-1))

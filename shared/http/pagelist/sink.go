@@ -2,30 +2,30 @@ package pagelist
 
 import "sync"
 
-// Format is the format of a list.
+// Format is the encoding of a list's body: one JSON array, or JSON lines.
 type Format byte
 
 const (
-	// JSON is one array.
+	// JSON is a body of one JSON array.
 	JSON Format = iota
-	// NDJSON is one record a line.
+	// NDJSON is a body of one JSON record a line.
 	NDJSON
 )
 
-// Verdict tells a Source what to do with the current record.
+// Verdict is the answer of [Sink.Begin]: it tells a Source whether to take the current record, skip it, or stop.
 type Verdict byte
 
 const (
 	// Take: append the record to the sink's Bytes, then call End.
 	Take Verdict = iota
-	// Skip: the page holds the record already, from its earlier position.
+	// Skip: do not append the record. The page holds the record already, from its earlier position.
 	Skip
-	// Stop: read no further.
+	// Stop: read no further record, because the page or the chunk is full.
 	Stop
 )
 
-// Sink collects the encoded records of a chunk. A Source calls Begin for each record, appends to
-// Bytes, calls End.
+// Sink collects the encoded records of a chunk. A Source calls Begin for each record. If Begin returns Take, the Source
+// appends the record to Bytes and calls End.
 type Sink struct {
 	buf    []byte
 	format Format
@@ -62,7 +62,7 @@ func newSink(page Page) *Sink {
 	return s
 }
 
-// begin starts a chunk.
+// begin starts a chunk. After a failed try of the same chunk, begin keeps the records that the try has added.
 func (s *Sink) begin() {
 	if s.buf == nil {
 		s.buf = *buffers.Get().(*[]byte)
@@ -80,14 +80,15 @@ func (s *Sink) detach() *[]byte {
 	return &b
 }
 
-// close ends the list.
+// close ends the JSON array of the body with a bracket. close writes nothing to a body of NDJSON.
 func (s *Sink) close() {
 	if s.format == JSON {
 		s.buf = append(s.buf, "]\n"...)
 	}
 }
 
-// Begin returns what to do with the record of that key and id, which comes after all records before.
+// Begin returns whether the Source takes the record with the key and id, skips it, or stops. The record must come after
+// all earlier records in the list's order.
 func (s *Sink) Begin(key int64, id []byte) Verdict {
 	if s.taken == s.limit {
 		s.more, s.pageFull = true, true
@@ -111,7 +112,7 @@ func (s *Sink) Begin(key int64, id []byte) Verdict {
 	return Take
 }
 
-// End completes the record.
+// End completes the record that Begin began, with a newline in NDJSON.
 func (s *Sink) End() {
 	if s.format == NDJSON {
 		s.buf = append(s.buf, '\n')
@@ -119,10 +120,11 @@ func (s *Sink) End() {
 	s.inRecord = false
 }
 
-// Cut ends the chunk although the list goes on. A Source may cut within a record, and complete it in the next chunk.
+// Cut tells the sink that the chunk ends although the list continues. A Source may cut within a record, and complete
+// the record in the next chunk.
 func (s *Sink) Cut() { s.more = true }
 
-// Bytes returns the chunk so far, to be appended to and given back by SetBytes.
+// Bytes returns the bytes of the chunk so far. The Source appends a record and gives the slice back with SetBytes.
 func (s *Sink) Bytes() []byte { return s.buf }
 
 // SetBytes gives back the slice that Bytes returned, with more bytes appended.
@@ -132,7 +134,7 @@ func (s *Sink) SetBytes(b []byte) { s.buf = b }
 // two parts.
 func (s *Sink) Full() bool { return len(s.buf) >= mostBytes }
 
-// position returns the position of the last record that the page has reached, or start if there is none.
+// position returns the position of the last record that the page has reached, or start if the page has no record yet.
 func (s *Sink) position(start Position) Position {
 	if !s.hasPosition {
 		return start
@@ -140,5 +142,6 @@ func (s *Sink) position(start Position) Position {
 	return Position{Key: s.key, ID: string(s.id)}
 }
 
-// exhausted reports whether the list ended within a chunk of that limit.
+// exhausted reports whether the list has no further record: a chunk of up to limit records got fewer and did not stop
+// early.
 func (s *Sink) exhausted(limit int) bool { return !s.more && s.rows < limit }

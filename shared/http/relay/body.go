@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Body is the body of a client's request on its way to another server. ReverseProxy announces the client's trailers, and
-// Body passes their values on. Another goroutine than the handler's reads the body. A nil Body is a request without a body.
+// Body is the body of a client's request on its way to another server. ReverseProxy announces the client's trailers,
+// and Body passes their values on. Another goroutine than the handler's may read the body. A nil Body has no trailers
+// and no fault.
 type Body struct {
 	io.ReadCloser
 	received http.Header // the client's trailers; net/http fills in their values at the end of the body
@@ -22,15 +23,16 @@ func NewBody(source io.ReadCloser, received http.Header) *Body {
 	return &Body{ReadCloser: source, received: received}
 }
 
-// SendTrailers fills in the values of sent at the end of the body. sent are the trailers of the request that goes on, with
-// their names alone. SendTrailers must be called before that request is sent.
+// SendTrailers sets the trailers of the request that goes on. sent has their names; Read fills in their values at the
+// end of the body. The caller calls SendTrailers before it sends that request.
 func (b *Body) SendTrailers(sent http.Header) {
 	if b != nil {
 		b.sent = sent
 	}
 }
 
-// Read reads from the client.
+// Read reads a part of the client's body. At the end of the body, Read fills in the trailers. Read keeps any other
+// error for Fault.
 func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
@@ -45,7 +47,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Fault returns why the body could not be read, or nil if every read succeeded.
+// Fault returns the last error with which reading the client's body failed, or nil if no read has failed. The end of
+// the body is no failure.
 func (b *Body) Fault() error {
 	if b == nil {
 		return nil

@@ -7,15 +7,16 @@ import "sync"
 
 const bufferSize = 32 << 10
 
-// Buffers is an httputil.BufferPool. The zero value is ready for use.
+// Buffers is an httputil.BufferPool of buffers of 32 KiB. The zero value is ready for use.
 type Buffers struct {
-	// Clear overwrites a buffer before its next use, so that the next answer finds no secret of the answer before.
+	// Clear overwrites a buffer with zeros when it is put back, so that the next answer finds no secret of the answer
+	// before.
 	Clear bool
 
 	pool sync.Pool
 }
 
-// Get returns a buffer.
+// Get returns a buffer of 32 KiB that nobody else uses. The caller gives the buffer back with Put.
 func (b *Buffers) Get() []byte {
 	if buffer, ok := b.pool.Get().(*[bufferSize]byte); ok {
 		return buffer[:]
@@ -23,7 +24,7 @@ func (b *Buffers) Get() []byte {
 	return make([]byte, bufferSize)
 }
 
-// Put takes a buffer back.
+// Put takes back a buffer that Get returned. The caller must not use the buffer any more.
 func (b *Buffers) Put(buffer []byte) {
 	if b.Clear {
 		clear(buffer)

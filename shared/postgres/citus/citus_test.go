@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
 	o.Attach = citus.Attach
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
 	distributed(t, primary)
 	reads, err := standbys.Open(t.Context(), primary, standbys.Options{
-		Standbys: []config.Secret{config.NewSecret(at(t, b.db.ReaderURL, node.Addr())), config.NewSecret(b.db.ReaderURL)},
+		Standbys: []config.ServerURL{config.NewServerURL(at(t, b.db.ReaderURL, node.Addr())), config.NewServerURL(b.db.ReaderURL)},
 		Pool:     pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second, Attach: citus.Attach},
 	})
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package insert stores batches of records in Postgres. A service supplies its INSERT statements. The package sets
-// their parameters and counts the rows that were stored. It does not know where records come from.
+// Package insert stores batches of records in Postgres. A service supplies its INSERT statements. The package sets the
+// parameters of the statements, and counts the rows that were stored. The package does not know the source of the
+// records.
 package insert
 
 import (
@@ -17,12 +18,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Put stores records of one project. It holds the same INSERT in two forms, and each returns a row for each record
-// that it stored (RETURNING). The row count of the statement itself would be wrong on distributed tables.
+// Put stores records of one project. Put holds the same INSERT in two forms. Each form has RETURNING, and so returns a
+// row for each record that it stored. The row count of the statement itself would be wrong on distributed tables.
 //
-// Postgres alone gets Arrays, which it parses and plans once for any number of records. Citus gets Values, which it
-// can route whole to the node of the project; it would run Arrays in a two-phase commit. On Citus, Arrays takes two
-// to nine times as long as Values for up to ten records. For a thousand records Values takes 1.5 times as long as
+// Plain Postgres gets Arrays, which it parses and plans once for any number of records. Citus gets Values, which it can
+// send whole to the node of the project. Citus would run Arrays in a two-phase commit. On Citus, up to ten records take
+// two to nine times as long with Arrays as with Values. A thousand records take 1.5 times as long with Values as with
 // Arrays.
 type Put struct {
 	// Arrays has the project as $1, and then an array for each column.
@@ -37,14 +38,15 @@ type Put struct {
 	Key int
 }
 
-// maxRows and maxParameters bound one statement of rows. The protocol sets the second.
+// maxRows and maxParameters bound the rows and the parameters of one statement of Values. The protocol of Postgres
+// allows no more than maxParameters.
 const (
 	maxRows       = 1000
 	maxParameters = 65535
 )
 
-// Stored stores records in one transaction and returns how many rows the statements returned. Each column is a slice
-// with one value for each record.
+// Stored stores records in one transaction and returns how many rows the statements returned. Each of columns is a
+// slice with one value for each record.
 func (p Put) Stored(ctx context.Context, pool *pgdb.Pool, projectID string, columns ...any) (n int, err error) {
 	statements := p.statements(pool, projectID, columns)
 	if len(statements) == 1 {
@@ -61,13 +63,13 @@ func (p Put) Stored(ctx context.Context, pool *pgdb.Pool, projectID string, colu
 	return n, err
 }
 
-// StoredIn does the same as [Put.Stored] in a transaction of pool.
+// StoredIn does the same as [Put.Stored] in the transaction tx, which runs on a connection of pool.
 func (p Put) StoredIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, columns ...any) (n int, err error) {
 	return run(ctx, tx, p.statements(pool, projectID, columns))
 }
 
-// ReplacedIn does the same as [Put.StoredIn] with statements that return whether a row has replaced another. It also returns
-// how many have.
+// ReplacedIn does the same as [Put.StoredIn] with statements that return, for each row, whether the row has replaced
+// another row. replaced is the number of rows that replaced another row.
 func (p Put) ReplacedIn(ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, columns ...any) (n, replaced int, err error) {
 	for _, s := range p.statements(pool, projectID, columns) {
 		rows, err := tx.Query(ctx, s.sql, s.args...)
@@ -111,13 +113,14 @@ func count(rows pgx.Rows) (n int) {
 	return n
 }
 
-// statement is SQL with its arguments.
+// statement is a SQL text with the arguments for its parameters.
 type statement struct {
 	sql  string
 	args []any
 }
 
-// statements returns the statements that write all records.
+// statements returns the statements that store all records: Arrays once, or Values for groups of rows if the database
+// of pool is distributed.
 func (p Put) statements(pool *pgdb.Pool, projectID string, columns []any) []statement {
 	if !pool.Distributed() {
 		return []statement{{p.Arrays, append([]any{projectID}, columns...)}}
@@ -125,7 +128,8 @@ func (p Put) statements(pool *pgdb.Pool, projectID string, columns []any) []stat
 	return p.rows(projectID, columns)
 }
 
-// rows returns the statements that write all records row by row.
+// rows returns statements of the form Values that store all records in the order of the key, up to maxRows records
+// each.
 func (p Put) rows(projectID string, columns []any) []statement {
 	values := make([]reflect.Value, len(columns))
 	for i, c := range columns {
@@ -167,13 +171,13 @@ func compare(a, b reflect.Value) int {
 	return cmp.Compare(a.Int(), b.Int())
 }
 
-// valuesRow finds the row of values in a statement for one record. The row contains no parentheses.
+// valuesRow matches the row of values in a statement for one record. The row must contain no parentheses.
 var valuesRow = regexp.MustCompile(`VALUES (\([^()]*\))`)
 
 var parameter = regexp.MustCompile(`\$(\d+)`)
 
-// Rows turns a statement for a single row, VALUES ($1, $2, …), into one for n rows, which share the first
-// parameter. It panics if sql is not such a statement, which is a mistake in the program.
+// Rows turns a statement for a single row, VALUES ($1, $2, …), into a statement for n rows. The rows share the first
+// parameter. Rows panics if sql is not such a statement, which is a mistake in the program.
 func Rows(sql string, n int) string {
 	at := valuesRow.FindStringSubmatchIndex(sql)
 	if at == nil {

@@ -1,8 +1,8 @@
-// Package migrate owns the schema of a service in its database. It runs numbered SQL migrations, and grants the
-// roles that read and write the privileges that they need.
+// Package migrate owns the schema of a service in its database. The package runs numbered SQL migrations, and grants
+// the roles that read and write the privileges that they need.
 //
-// It never goes back: a migration works with the code of the version before, and is never undone. The package must
-// connect to the server itself, not through PgBouncer in transaction mode.
+// A migration is never undone, and works with the code of the version before. The package must connect to the server
+// itself, not through PgBouncer in transaction mode.
 package migrate
 
 import (
@@ -25,12 +25,15 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Role is a role of a service in its database. The owner, which migrates, is not one of them.
+// Role is a role of a service in its database, to which [Up] grants privileges. The owner, which migrates, is not a
+// Role.
 type Role string
 
-// The roles. A schema grants those that its service has.
+// The roles of all services. A service's [Schema] grants privileges only to the roles that the service has.
 const (
 	Reader  Role = "reader"  // serves the public operations
 	Ingest  Role = "ingest"  // stores incoming data
@@ -38,64 +41,67 @@ const (
 	Admin   Role = "admin"   // administers the keys
 )
 
-// RoleStatementTimeout is the statement_timeout that [Up] gives to roles, for connections that set none
-// themselves: through poolers and by hand.
+// RoleStatementTimeout is the statement_timeout that [Up] gives to login roles that have none. The time-out applies to
+// connections that set no statement_timeout themselves: through poolers and by hand.
 const RoleStatementTimeout = time.Minute
 
-// lockTimeout is how long Up waits for another migration, because building an index on large tables takes long.
+// lockTimeout is how long [Up] waits while another process migrates. To build an index on a large table takes long.
 const lockTimeout = 30 * time.Minute
 
-// lockPause is the shortest time between two attempts to get the lock. The longest is twice that.
+// lockPause is the shortest time between two attempts to get the lock. The longest time is twice lockPause.
 const lockPause = 50 * time.Millisecond
 
-// ErrEarlierBuild is the error of a database that an unreleased build has migrated. There is no way from its tables to
-// those of this version.
+// ErrEarlierBuild is the error of [Up] for a database that an unreleased build has migrated. No migration leads from
+// the tables of that build to those of this version.
 var ErrEarlierBuild = errors.New("the database has tables of an earlier, unreleased build: use an empty database")
 
 // Schema describes a service's tables and the roles that may use them.
 type Schema struct {
-	// Name is the service's name in lower case. It names the table that records the migrations and the lock. Several
-	// schemas may share a database.
+	// Name is the service's name in lower case. The names of the lock and of the table that records the migrations
+	// contain Name. Several schemas may share a database.
 	Name string
 
 	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. Until the first release,
 	// a change of the first file also gives it the next number. Then older databases are refused with ErrEarlierBuild.
 	Migrations fs.FS
 
-	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A privilege
-	// that is no longer listed is revoked. During an upgrade, code of the version before still runs and may start again. So
-	// keep a privilege in the list for one version after its last use, and add one with a migration, if only an empty one.
+	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A
+	// privilege that is no longer listed is revoked. During an upgrade, code of the version before still runs and may
+	// start again. So keep a privilege in the list for one version after its last use, and add one with a migration, if
+	// only an empty one.
 	Grants map[Role][]string
 }
 
-// Table returns the name of the table that records the migrations. A database without it was never migrated.
+// Table returns the name of the table that records the migrations. A database without this table was never migrated for
+// s.
 func (s Schema) Table() string { return s.Name + "_migrations" }
 
-// Up runs the pending migrations of s in the database at ownerURL and grants the roles their privileges. roles
-// names the login role of each. A role that is missing, empty or the owner itself gets no privileges. The others lose the
-// privileges that s does not list on its tables, unless a later version has migrated the database. Up may run at every
-// start, in several processes at once, and while code of the version before runs.
-func Up(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
-	cfg, err := pgx.ParseConfig(ownerURL)
+// Up runs the pending migrations of s in the database of owner and grants the roles their privileges. roles has the
+// login role of each Role. A login role that is missing, empty or the owner gets no privileges. Up revokes the login
+// roles' other privileges on the tables in s.Grants, unless a later version has migrated the database. Up also gives
+// login roles without a statement_timeout that of [RoleStatementTimeout], if the owner may set it. Up may run at every
+// start, in several processes at the same time, and while code of the version before runs.
+func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]string, log *slog.Logger) error {
+	cfg, err := pgx.ParseConfig(owner.Reveal())
 	if err != nil {
 		return errBadURL
 	}
 	// The role may have a statement_timeout that is meant for requests.
 	cfg.RuntimeParams["statement_timeout"] = "0"
 	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
-	newest, err := migrateUp(ctx, cfg, s, log)
+	newest, err := migrateUp(ctx, cfg, owner, s, log)
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Name, err)
 	}
-	if err := grant(ctx, cfg, s, roles, newest); err != nil {
+	if err := grant(ctx, cfg, owner, s, roles, newest); err != nil {
 		return fmt.Errorf("grant on %s: %w", s.Name, err)
 	}
 	return nil
 }
 
 // migrateUp runs the pending migrations. newest is false if a later version has migrated the database already.
-func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (newest bool, err error) {
-	db := stdlib.OpenDB(*cfg)
+func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL, s Schema, log *slog.Logger) (newest bool, err error) {
+	db := stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(passwordOf(owner)))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
 		goose.WithTableName(s.Table()),
@@ -122,12 +128,27 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	return current <= target, err
 }
 
-// duplicateTable is the SQLSTATE of a table that exists already.
+// passwordOf returns a function that reads the password of a new connection from its file, if there is one. A migration
+// may outlast a password.
+func passwordOf(owner config.ServerURL) func(context.Context, *pgx.ConnConfig) error {
+	return func(_ context.Context, cfg *pgx.ConnConfig) (err error) {
+		if owner.HasPasswordFile() {
+			cfg.Password, err = owner.Password()
+		}
+		return err
+	}
+}
+
+// duplicateTable is the SQLSTATE of the error that a table exists already.
 const duplicateTable = "42P07"
 
-// grant gives the roles the privileges that s lists and, if newest, revokes others. It does so in one transaction, so that no
-// session sees the time between. One process does so at a time, as two concurrent grants on the same table fail.
-func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string, newest bool) error {
+// grant gives the roles the privileges that s lists and, if newest, revokes all other privileges. All statements are
+// one transaction, so that no session sees the time between. A lock lets one process grant at a time, because two
+// concurrent grants on the same table fail.
+func grant(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL, s Schema, roles map[Role]string, newest bool) error {
+	if err := passwordOf(owner)(ctx, cfg); err != nil {
+		return err
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -166,7 +187,7 @@ func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]st
 	})
 }
 
-// tables returns the tables that s grants something on.
+// tables returns the names of the tables on which s grants privileges, sorted.
 func (s Schema) tables() []string {
 	all := map[string]bool{}
 	for _, grants := range s.Grants {
@@ -180,7 +201,8 @@ func (s Schema) tables() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// limitRole sets the role's statement_timeout in this database, unless it has one or the owner may not set it.
+// limitRole sets the login role's statement_timeout in this database to RoleStatementTimeout. limitRole changes nothing
+// if the role has a statement_timeout, or if the owner may not set it.
 func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	var db string
 	var limited bool
@@ -205,13 +227,14 @@ func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	return err
 }
 
-// sessionLock is the key of the advisory lock that a migration holds. goose's own locker asks at most once a second:
-// of a hundred replicas that start at once, the last would wait for minutes.
+// sessionLock is the key of the advisory lock that a migration holds. goose's own locker asks for the lock at most once
+// a second. So of a hundred replicas that start at the same time, the last would wait for minutes.
 type sessionLock int64
 
 var _ lock.SessionLocker = sessionLock(0)
 
-// SessionLock waits for the lock, for at most lockTimeout.
+// SessionLock waits until this process holds the lock. The error reports that lockTimeout has passed, that ctx has
+// ended, or that the connection failed.
 func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -233,20 +256,20 @@ func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// SessionUnlock releases the lock.
+// SessionUnlock releases the advisory lock that SessionLock got on the same connection.
 func (l sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, int64(l))
 	return err
 }
 
-// lockID returns the key of an advisory lock.
+// lockID returns the key of the advisory lock with the name what: a hash of the name.
 func lockID(what string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("lectern " + what))
 	return int64(h.Sum64())
 }
 
-// UserOf returns the login role of url, or "" if url is empty or cannot be parsed.
+// UserOf returns the login role in the database URL url, or "" if url is empty or cannot be parsed.
 func UserOf(url string) string {
 	if url == "" {
 		return ""
@@ -258,5 +281,6 @@ func UserOf(url string) string {
 	return cfg.User
 }
 
-// errBadURL omits the URL: the unreadable part may be the password.
+// errBadURL is the error of [Up] for an owner's URL that cannot be parsed. The text has no URL, because the part that
+// cannot be read may be the password.
 var errBadURL = errors.New("the owner's database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")

@@ -33,7 +33,7 @@ func notes() migrate.Schema {
 
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,17 +57,17 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = migrate.Up(context.Background(), db.OwnerURL, full, roles, log) })
+		wg.Go(func() { errs[i] = migrate.Up(context.Background(), config.NewServerURL(db.OwnerURL), full, roles, log) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate.Up(t.Context(), db.OwnerURL, full, roles, log); err != nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), full, roles, log); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 	// The previous version can still start.
-	if err := migrate.Up(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), empty, roles, log); err != nil {
 		t.Errorf("by the previous version: %v", err)
 	}
 	p := open(t, db.OwnerURL, pgdb.Options{})
@@ -98,7 +98,7 @@ func TestMigrateRevokes(t *testing.T) {
 	}
 	up := func(s migrate.Schema, roles map[migrate.Role]string) {
 		t.Helper()
-		if err := migrate.Up(t.Context(), db.OwnerURL, s, roles, log); err != nil {
+		if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), s, roles, log); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,12 +138,12 @@ func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
 	db := pgtest.Database(t, notes())
 	owner := migrate.UserOf(db.OwnerURL)
 	for _, roles := range []map[migrate.Role]string{nil, {migrate.Reader: ""}, {migrate.Reader: owner, migrate.Ingest: owner}} {
-		if err := migrate.Up(t.Context(), db.OwnerURL, notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
+		if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
 			t.Errorf("roles %v: %v", roles, err)
 		}
 	}
 	odd := map[migrate.Role]string{migrate.Reader: `no such "role"; DROP TABLE notes`}
-	if err := migrate.Up(t.Context(), db.OwnerURL, notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("an unknown role was given grants")
 	}
 }
@@ -161,7 +161,7 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 		return got
 	}
 	// The owner cannot alter other roles. Up ignores that.
-	if err := migrate.Up(t.Context(), db.OwnerURL, notes(), roles, log); err != nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), roles, log); err != nil {
 		t.Fatal(err)
 	}
 	if got := timeout(db.ReaderURL); got != "0" {
@@ -173,7 +173,7 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := migrate.Up(t.Context(), admin, notes(), roles, log); err != nil {
+		if err := migrate.Up(t.Context(), config.NewServerURL(admin), notes(), roles, log); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,7 +192,7 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 		Data: []byte("-- +goose Up\nCREATE TABLE half (id int);\nSELECT no_such_column;\n"),
 	}
 	log := slog.New(slog.DiscardHandler)
-	if err := migrate.Up(t.Context(), db.OwnerURL, broken, nil, log); err == nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), broken, nil, log); err == nil {
 		t.Fatal("no error")
 	}
 	p := open(t, db.OwnerURL, pgdb.Options{})
@@ -210,7 +210,7 @@ func TestDatabasesOfEarlierBuildsAreRefused(t *testing.T) {
 	files["0100_initial.sql"] = files["0001_notes.sql"]
 	delete(files, "0001_notes.sql")
 	delete(files, "0002_body.sql")
-	if err := migrate.Up(t.Context(), db.OwnerURL, later, nil, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrEarlierBuild) {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), later, nil, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrEarlierBuild) {
 		t.Errorf("got %v, want %v", err, migrate.ErrEarlierBuild)
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
-// Fault returns the meaning for a client of err, an error of this package or of pgx.
+// Fault returns the error for a client that corresponds to err, an error of this package or of pgx.
 //
-//   - nil stays nil, and an [apierr.Error] stays as it is.
+//   - nil stays nil, and an [apierr.Error] stays unchanged.
 //   - A cancellation by the caller stays [context.Canceled].
-//   - A fault that a retry may overcome becomes [apierr.Unavailable]: the database is out of reach, starting,
-//     stopping, full or too slow. It can also be read-only after a failover, have come back without its tables, or
+//   - A fault that a retry may overcome becomes [apierr.Unavailable]: the database is out of reach, starting, stopping,
+//     full or too slow. The database can also be read-only after a failover, have come back without its tables, or
 //     report a deadlock or a serialisation failure.
-//   - Any other error stays as it is, including [pgx.ErrNoRows]. It is answered as internal.
+//   - Any other error stays unchanged, including [pgx.ErrNoRows]. The server answers such an error as internal.
 func Fault(err error) error {
 	if err == nil {
 		return nil
@@ -38,11 +39,14 @@ func Fault(err error) error {
 	return err
 }
 
-// transient reports whether the same statement may succeed when it is retried later.
+// transient reports whether the statement that failed with err may succeed when the caller retries it later.
 func transient(err error) bool {
 	// Check this before the SQLSTATE: for clients, a refused log-in means that the database is out of reach.
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
+	}
+	if _, ok := errors.AsType[*config.Fault](err); ok {
+		return true // the password file cannot be read now
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return TransientState(pg.Code)
@@ -61,7 +65,8 @@ func transient(err error) bool {
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
 }
 
-// TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) is the state of a transient fault.
+// TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) is the code of a transient fault,
+// which a retry may overcome.
 func TransientState(code string) bool {
 	if len(code) != 5 {
 		return false

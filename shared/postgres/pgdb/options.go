@@ -17,8 +17,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options configure a pool. All pools of a process take the same Options. The URL may configure its own connections
-// further, as pgx reads it (sslmode, several hosts, target_session_attrs, connect_timeout, default_query_exec_mode).
+// Options configures a [Pool]. All pools of a process take the same settings from the environment. The URL may
+// configure its own connections further, as pgx reads it (sslmode, several hosts, target_session_attrs,
+// connect_timeout, default_query_exec_mode).
 type Options struct {
 	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may use, at least 8. The pools
 	// of all replicas together must stay below the server's max_connections.
@@ -55,16 +56,16 @@ type Options struct {
 }
 
 const (
-	// maxConnLifetime is the age at which a connection is replaced, plus or minus a tenth. After a failover, connections
-	// spread over the servers again within that time, and opening one takes milliseconds.
+	// maxConnLifetime is the age at which the pool replaces a connection, plus up to a tenth. After a failover,
+	// connections spread over the servers again within that time. To open a connection takes milliseconds.
 	maxConnLifetime = 30 * time.Minute
 
-	// maxConnIdleTime is how long an idle connection is kept. It outlives the pauses of interactive use, and a replica
-	// gives the connections of a peak back.
+	// maxConnIdleTime is how long the pool keeps an idle connection. The time is longer than the pauses of interactive
+	// use, and short enough that a replica gives back the connections of a peak.
 	maxConnIdleTime = 5 * time.Minute
 )
 
-// Validate reports every setting that is out of range.
+// Validate reports every setting that is out of range, as the fault of its variable.
 func (o Options) Validate() error {
 	var faults []error
 	if o.MaxConns < 0 || o.MaxConns > 10_000 {
@@ -86,7 +87,7 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// withDefaults replaces zero values that are not valid, so that Options{} works.
+// withDefaults returns o with the defaults in the place of zero values that are not valid, so that Options{} works.
 func (o Options) withDefaults() Options {
 	if o.MaxConns == 0 {
 		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
@@ -97,7 +98,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// configure applies o to cfg.
+// configure sets the limits, parameters and tracer of o in cfg, the configuration of pgx.
 func (o Options) configure(cfg *pgxpool.Config) {
 	cfg.MaxConns = o.MaxConns
 	cfg.MaxConnLifetime = maxConnLifetime

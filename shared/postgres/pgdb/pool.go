@@ -18,32 +18,32 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// ErrNoConnection is the cause of a 503 when no connection was free in time: all are in use, or a new one cannot be
-// opened.
+// ErrNoConnection is the cause of a 503 when the pool had no free connection in time. All connections are in use, or
+// the pool cannot open a new one.
 var ErrNoConnection error = noConnection{}
 
 type noConnection struct{}
 
 func (noConnection) Error() string { return "no database connection in time" }
 
-// Timeout says, as in [net.Error], that time has run out.
+// Timeout returns true: as in [net.Error], the error is a time-out.
 func (noConnection) Timeout() bool { return true }
 
-// grace is how long after the server's own time-out the client abandons a statement.
+// grace is how much later than the server's own time-out the pool abandons a statement.
 const grace = time.Second
 
-// ownTimeout is the default of Options.OwnTimeout.
+// ownTimeout is how long a statement may run if [Options.StatementTimeout] and [Options.OwnTimeout] are 0.
 const ownTimeout = 30 * time.Second
 
-// Querier runs statements and reads their rows: a [Pool], or a set of standbys, which accepts only reading
-// statements. Its contract is that of [Pool.Query].
+// Querier runs statements and reads their rows as [Pool.Query] does. A Querier is a [Pool], or a set of standbys, which
+// accepts only reading statements.
 type Querier interface {
 	Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error
 }
 
-// Pinned returns a Querier for a read in several statements. If q spreads statements over several databases, the
-// result keeps using one of them. So no part is read from older data than the parts before it. One goroutine uses it at
-// a time.
+// Pinned returns a Querier for a read in several statements. If q spreads statements over several databases, the result
+// keeps using one of these databases. So no part is read from older data than an earlier part. Only one goroutine may
+// use the result at a time.
 func Pinned(q Querier) Querier {
 	if several, ok := q.(interface{ Pinned() Querier }); ok {
 		return several.Pinned()
@@ -51,18 +51,20 @@ func Pinned(q Querier) Querier {
 	return q
 }
 
-// Pool is a pool of connections to one database as one role. Its methods may be called from several goroutines.
-// Each returns its connection to the pool before it returns, and its errors have passed [Fault].
+// Pool is a pool of connections to one database as one role. Several goroutines may call the methods of a Pool at the
+// same time. Each method gives its connection back before it returns, and returns errors that have passed [Fault].
 type Pool struct {
 	pool      *pgxpool.Pool
 	options   Options
+	rotates   bool                    // the password is in a file, and may change
 	confirm   atomic.Pointer[Confirm] // nil on plain Postgres
 	completed atomic.Int64
 }
 
-// Open returns a pool for the database at url. It connects on first use: a server that is down is no error here. Zero
-// options that are not valid take their default. The caller closes the pool.
-func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
+// Open returns a pool for the database at url. The pool connects on first use: a server that is down is no error here.
+// Each new connection reads the password file of url, if url has one. A zero field of o takes its default if 0 is not a
+// valid value. The caller closes the pool.
+func Open(ctx context.Context, url config.ServerURL, o Options) (*Pool, error) {
 	if url.IsZero() {
 		return nil, errors.New("open a database pool: no URL given")
 	}
@@ -80,7 +82,13 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	}
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, cfg.ConnConfig.ConnectTimeout, 3*time.Second)
 	o.configure(cfg)
-	p := &Pool{options: o}
+	p := &Pool{options: o, rotates: url.HasPasswordFile()}
+	if p.rotates {
+		cfg.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) (err error) {
+			conn.Password, err = url.Password()
+			return err
+		}
+	}
 	if o.Attach != nil {
 		o.Attach(p, o, cfg)
 	}
@@ -100,31 +108,33 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// errBadURL omits the URL: the unreadable part may be the password.
+// errBadURL is the error of [Open] for a URL that cannot be parsed. The text has no URL, because the part that cannot
+// be read may be the password.
 var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
 // Close waits without limit until all connections are returned, and closes them. Package shutdown bounds the wait.
 func (p *Pool) Close() { p.pool.Close() }
 
-// Confirm returns the meaning of a statement's outcome. conn is its connection, and err comes from the server or the
-// network.
+// Confirm decides the outcome of a statement in a distributed database. conn is the statement's connection, and err
+// comes from the server or the network. The result is the error that the pool uses in the place of err.
 type Confirm func(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error
 
-// SetDistributed tells the pool that tables are distributed over several servers, and how outcomes are confirmed there.
+// SetDistributed notes that the database's tables are distributed over several servers, and that c confirms outcomes.
+// Package citus calls SetDistributed.
 func (p *Pool) SetDistributed(c Confirm) { p.confirm.Store(&c) }
 
-// Distributed reports whether tables are distributed over several servers. The pool finds out with its first
-// connection. Some statements for one server do not work on several.
+// Distributed reports whether tables are distributed over several servers. Package citus looks for Citus on new
+// connections. Some statements that work on one server do not work on several.
 func (p *Pool) Distributed() bool { return p.confirm.Load() != nil }
 
-// Reset closes all connections, those in use when they are returned.
+// Reset closes all connections. Reset closes a connection in use when the connection is returned.
 func (p *Pool) Reset() { p.pool.Reset() }
 
 // Completed returns how many statements and transactions have succeeded. A growing number shows that a full pool
 // makes progress.
 func (p *Pool) Completed() int64 { return p.completed.Load() }
 
-// lease is a connection in use by one statement or transaction.
+// lease is a connection in use by one statement or transaction, with the context that bounds the statement.
 type lease struct {
 	*pgxpool.Conn
 	pool    *Pool
@@ -133,12 +143,15 @@ type lease struct {
 	settled bool
 }
 
-// acquire waits for a connection, at most for AcquireTimeout. The caller calls settle with the outcome, and release
-// in any case.
+// acquire waits for a connection, at most for AcquireTimeout. The caller calls settle with the outcome of the
+// statement, and release in any case. The error is ErrNoConnection if no connection was free.
 func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 	wait, stop := context.WithTimeout(ctx, p.options.AcquireTimeout)
 	defer stop()
 	conn, err := p.pool.Acquire(wait)
+	for p.rotates && loginFailed(err) && sleep(wait, loginPause) {
+		conn, err = p.pool.Acquire(wait)
+	}
 	if err != nil {
 		if ctx.Err() == nil && wait.Err() != nil && errors.Is(err, wait.Err()) {
 			err = ErrNoConnection
@@ -154,7 +167,35 @@ func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 	return l, nil
 }
 
-// refused adds the cure to the error of a pooler that does not take the parameter of [Options.StatementTimeout].
+// loginPause is the time after a failed log-in until the next attempt to get a connection. Postgres computes for
+// milliseconds to refuse a password.
+const loginPause = 100 * time.Millisecond
+
+// loginFailed reports whether a new connection failed because the server refused the log-in, or because the password
+// file cannot be read. While somebody changes the password, the server and the file differ, in Kubernetes for a minute
+// or two. Then the connections that are open still work, and acquire waits for one of them, or for the file.
+func loginFailed(err error) bool {
+	if _, ok := errors.AsType[*config.Fault](err); ok {
+		return true // the file cannot be read
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(pg.Code, "28") // invalid authorization specification
+}
+
+// sleep waits for d, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// refused adds the remedy to the error of a pooler that refuses the parameter statement_timeout. refused returns any
+// other error unchanged.
 func refused(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(pg.Message, "statement_timeout") {
 		return fmt.Errorf("a pooler between the service and Postgres refuses statement_timeout: set STATEMENT_TIMEOUT=0, with which the service itself ends a statement after %v: %w", ownTimeout, err)
@@ -162,7 +203,8 @@ func refused(err error) error {
 	return err
 }
 
-// settle records the outcome of the statement, as the server or the network returned it, and returns its meaning.
+// settle records the outcome of the statement, as the server or the network returned it. settle returns the error to
+// report, which is the result of the pool's [Confirm] if there is one.
 func (l *lease) settle(tag pgconn.CommandTag, err error) error {
 	l.settled = true
 	if err == nil {
@@ -177,7 +219,7 @@ func (l *lease) settle(tag pgconn.CommandTag, err error) error {
 	return err
 }
 
-// release returns the connection to the pool, which closes one that is broken or in the middle of a result.
+// release returns the connection to the pool. The pool closes a connection that is broken or in the middle of a result.
 func (l *lease) release() {
 	if !l.settled { // the caller panicked
 		_ = l.settle(pgconn.CommandTag{}, errPanicked)
@@ -191,8 +233,9 @@ var errPanicked = errors.New("panicked")
 // Query runs sql and passes its rows to read, which loops over rows.Next. Values, and bytes of RawValues, are valid
 // until the next row. Query closes the rows and checks rows.Err.
 //
-// If the server has lost the prepared statement, or its result has changed, Query runs sql again. It then calls read
-// a second time; the first call saw no row.
+// If the server has lost the prepared statement, or the statement's result has changed, Query runs sql again. Query may
+// then call read a second time; the first call saw no row. The error of read is returned only if the statement
+// succeeds.
 func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	l, err := p.acquire(ctx)
 	if err != nil {
@@ -217,21 +260,21 @@ func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 	return Fault(err)
 }
 
-// WatchedRows notes whether there was a row: a statement that fails after a row must not be repeated.
+// WatchedRows notes in Seen whether a result had a row. A statement that fails after a row must not be repeated.
 type WatchedRows struct {
 	pgx.Rows
 	Seen bool
 }
 
-// Next goes to the next row.
+// Next goes to the next row and reports whether there is one. At each row, Next sets Seen.
 func (r *WatchedRows) Next() bool {
 	next := r.Rows.Next()
 	r.Seen = r.Seen || next
 	return next
 }
 
-// outdated reports whether a statement failed because it was planned for an earlier state of the database. pgx
-// prepares it again after any error.
+// outdated reports whether a statement may have failed because it was planned for an earlier state of the database. The
+// statement can be repeated, because pgx prepares a statement again after any error.
 func outdated(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -246,7 +289,7 @@ func outdated(err error) bool {
 	return false
 }
 
-// QueryRow runs sql and scans its first row into dest. It returns [pgx.ErrNoRows] if there is no row.
+// QueryRow runs sql and scans the first row of the result into dest. The error is [pgx.ErrNoRows] if there is no row.
 func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any) error {
 	return p.Query(ctx, func(rows pgx.Rows) error {
 		if !rows.Next() {
@@ -256,7 +299,7 @@ func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any
 	}, sql, args...)
 }
 
-// Exec runs sql, one statement, and returns its command tag.
+// Exec runs sql, which must be one statement, and returns its command tag. Exec reads no rows.
 func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	l, err := p.acquire(ctx)
 	if err != nil {
@@ -267,8 +310,8 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	return tag, Fault(l.settle(tag, err))
 }
 
-// InTx runs do in a transaction (read committed). It commits if do returns nil. Otherwise it rolls back, even if do
-// panics. [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
+// InTx runs do in a transaction (read committed). InTx commits if do returns nil. Otherwise InTx rolls back, even if do
+// panics. The error [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
 func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx)
 	if err != nil {
@@ -279,13 +322,13 @@ func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx)
 	return Fault(l.settle(pgconn.CommandTag{}, err))
 }
 
-// Ping sends an empty statement to the server.
+// Ping sends an empty statement to the server, and returns an error if the server does not answer in time.
 func (p *Pool) Ping(ctx context.Context) error {
 	_, err := p.Exec(ctx, "-- ping")
 	return err
 }
 
-// Health returns nil if the database can be used. It is the check for readiness. A full pool that makes progress is
+// Health returns nil if the database can be used, for the readiness of a process. A full pool that makes progress is
 // healthy: taking the process out of service would only move its load.
 func (p *Pool) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.options.ConnectTimeout)

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -43,7 +46,7 @@ func notes() migrate.Schema {
 
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +307,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := pgdb.Open(t.Context(), config.NewSecret(tt.url), tt.in)
+			_, err := pgdb.Open(t.Context(), config.NewServerURL(tt.url), tt.in)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -318,6 +321,63 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPasswordFile checks that each new connection reads the file: a password is not kept, and a file may come back.
+func TestPasswordFile(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Private(t, nil)
+	reader, err := url.Parse(server.TCPURL(server.Database(t, notes()).ReaderURL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := reader.User.Username()
+	reader.User = url.User(user)
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("wrong-password")
+	var cfg struct {
+		URL config.ServerURL `env:"DATABASE_URL"`
+	}
+	if err := config.Load(&cfg, map[string]string{"DATABASE_URL": reader.String(), "DATABASE_PASSWORD_FILE": file}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgdb.Open(t.Context(), cfg.URL, pgdb.Options{AcquireTimeout: 300 * time.Millisecond, ConnectTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	fails := func(want string) {
+		t.Helper()
+		eventually.Succeeds(t, "the pool says why it cannot connect", func() error {
+			err := p.Ping(t.Context())
+			if !isUnavailable(err) || strings.Contains(err.Error(), "wrong-password") {
+				t.Fatalf("%v, want unavailable, without the password", err)
+			}
+			if !strings.Contains(err.Error(), want) { // a busy machine connects in no time-out
+				return fmt.Errorf("%w, want %q", err, want)
+			}
+			return nil
+		})
+	}
+	works := func() {
+		t.Helper()
+		eventually.Succeeds(t, "the pool connects", func() error { return p.Ping(t.Context()) })
+	}
+	fails("28P01")
+	write(user) // pgtest's passwords
+	works()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.Reset()
+	fails("DATABASE_PASSWORD_FILE names a file that cannot be read: open " + file)
+	write(user)
+	works()
 }
 
 func TestTelemetryHasNoStatementText(t *testing.T) {
@@ -356,7 +416,7 @@ func TestTelemetryHasNoStatementText(t *testing.T) {
 
 func BenchmarkQuery(b *testing.B) {
 	db := pgtest.Database(b, notes())
-	p, err := pgdb.Open(b.Context(), config.NewSecret(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
+	p, err := pgdb.Open(b.Context(), config.NewServerURL(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

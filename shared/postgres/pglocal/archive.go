@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 )
 
-// archive returns the path of the archive in the cache for this version of Postgres. The archive may be missing.
+// archive returns the path of the archive in the cache for this version of Postgres and initdbOptions. The file may not
+// exist.
 func (s *Server) archive(ctx context.Context) (string, error) {
 	version, err := exec.CommandContext(ctx, filepath.Join(s.bin, "postgres"), "--version").Output()
 	if err != nil {
@@ -23,7 +24,7 @@ func (s *Server) archive(ctx context.Context) (string, error) {
 
 // unpack makes the data and the password from an archive. The error wraps [fs.ErrNotExist] if there is no archive.
 //
-// The server's user may not be able to read the cache. So this process opens the archive, and tar reads an open file.
+// The server's user may not be able to read the cache. So this process opens the archive, and tar reads the open file.
 func (s *Server) unpack(ctx context.Context, archive string) error {
 	in, err := os.Open(archive)
 	if err != nil {
@@ -52,8 +53,8 @@ func (s *Server) unpack(ctx context.Context, archive string) error {
 	return err
 }
 
-// pack writes the data and the password to an archive. Other processes may do the same at the same time: each renames a
-// complete file.
+// pack writes the data and the password to an archive. Other processes may write the same archive at the same time,
+// because each process renames a complete file.
 func (s *Server) pack(ctx context.Context, archive string) error {
 	if err := os.MkdirAll(filepath.Dir(archive), 0o700); err != nil {
 		return err

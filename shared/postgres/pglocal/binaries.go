@@ -14,9 +14,10 @@ import (
 // ErrNoBinaries is wrapped by the errors of [Start] and [Binaries] if the machine has no Postgres server.
 var ErrNoBinaries = errors.New("no Postgres server binaries found")
 
-// Binaries returns the folder with initdb and postgres. It is the folder in the variable PG_BIN_DIR, or else the
-// highest version in the layouts of Debian, Homebrew and Postgres.app. Otherwise it is the folder that pg_config
-// prints, or one in PATH. If PG_BIN_DIR is set but does not have the programs, that is an error.
+// Binaries returns the folder with initdb and postgres. If PG_BIN_DIR is set, Binaries looks only there. Otherwise
+// Binaries looks in the layouts of Debian, Red Hat, Homebrew and Postgres.app, and takes the highest version in the
+// first layout that has one. After that, Binaries looks in the folder that pg_config prints, and in PATH. The error
+// wraps [ErrNoBinaries].
 func Binaries() (string, error) {
 	return binaries(os.Getenv("PG_BIN_DIR"), []string{
 		"/usr/lib/postgresql/*/bin",

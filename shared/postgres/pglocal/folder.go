@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// folder is the folder of one server.
+// folder is the folder of one server, locked for this process. The folder contains:
 //
-//	data/      what initdb made
-//	password   of the superuser, for TCP
-//	lock       held by the process whose server this is
-//	.s.PGSQL…  the socket, unless the path is too long for one
+//	data/      the data folder of Postgres
+//	password   the superuser's password, for TCP
+//	lock       the lock, held by the process that runs the server
+//	.s.PGSQL…  the socket, unless the folder's path is too long for a socket
 type folder struct {
 	root   string // real path
 	socket string // folder of the socket
@@ -34,13 +34,14 @@ const (
 func (f *folder) data() string     { return filepath.Join(f.root, "data") }
 func (f *folder) password() string { return filepath.Join(f.root, "password") }
 
-// name returns the name of a folder in /var/tmp or /tmp that replaces the path wished, if wished cannot be used.
+// name returns the name of a folder in /var/tmp or /tmp that replaces the path wished if the server cannot use wished.
 func name(wished string) string {
 	sum := sha256.Sum256([]byte(wished))
 	return "lectern-pg-" + hex.EncodeToString(sum[:8])
 }
 
-// openFolder creates or opens the folder at wished and locks it for this process.
+// openFolder creates or opens the folder at wished and locks it for this process. The error wraps [ErrInUse] if another
+// server has the lock.
 func openFolder(wished string) (*folder, error) {
 	wished, err := filepath.Abs(wished)
 	if err != nil {
@@ -71,8 +72,9 @@ func openFolder(wished string) (*folder, error) {
 	return f, nil
 }
 
-// settle returns the real folder for wished. That is wished itself if o can enter it. Otherwise it is a folder in
-// /var/tmp, with a link at wished.
+// settle returns the real folder for wished. If o can enter wished, the real folder is wished itself. Otherwise the
+// real folder is a folder in /var/tmp, and wished becomes a link to that folder. If wished is a link already, the real
+// folder is its target.
 func settle(wished string, o owner) (string, error) {
 	other := filepath.Join(elsewhere, name(wished))
 	info, err := os.Lstat(wished)
@@ -111,7 +113,8 @@ func settle(wished string, o owner) (string, error) {
 	return other, os.Symlink(other, wished)
 }
 
-// acquire locks the folder for this process. The lock ends with the process, even if the process is killed.
+// acquire locks the folder for this process. The lock ends with the process, even if the process is killed. The error
+// wraps [ErrInUse] if another server has the lock.
 func (f *folder) acquire() error {
 	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -131,8 +134,8 @@ func (f *folder) acquire() error {
 	return nil
 }
 
-// release ends the lock. A child that this process starts at the same time has a copy of the open file, until the child runs
-// its program. So Close alone would leave the lock for a moment (flock(2)).
+// release ends the lock of the folder. A child process that is being started has a copy of the open file until it runs
+// its program. So closing the file alone would keep the lock for a moment (flock(2)).
 func (f *folder) release() {
 	if f.lock != nil {
 		_ = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN)
@@ -141,7 +144,7 @@ func (f *folder) release() {
 	}
 }
 
-// Remove deletes the folder of a stopped server with all its data, even if [Start] created it elsewhere. The error is
+// Remove deletes the folder of a stopped server with all its data, including a folder in /var/tmp. The error wraps
 // [ErrInUse] if the folder is in use. Remove ignores a missing folder.
 func Remove(dir string) error {
 	wished, err := filepath.Abs(dir)

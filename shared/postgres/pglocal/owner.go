@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// owner is the user that the server runs as. Postgres refuses to run as root.
+// owner is the operating system's user that the server runs as. Postgres refuses to run as root.
 type owner struct {
 	uid, gid uint32
 	switched bool // not the user of this process, so child processes need its credential
 }
 
-// ownerOf returns the user that the server of folder runs as. That is this process's own user, unless it is root.
-// Root uses the owner of an existing folder, else the user postgres, else nobody.
+// ownerOf returns the user that the server of folder runs as: this process's own user, unless that is root. A process
+// of root uses the owner of an existing folder unless that is root, else the user postgres, else nobody.
 func ownerOf(folder string) (owner, error) {
 	if uid := os.Geteuid(); uid != 0 {
 		return owner{uid: uint32(uid), gid: uint32(os.Getegid())}, nil
@@ -41,7 +41,7 @@ func ownerOf(folder string) (owner, error) {
 	return owner{}, fmt.Errorf("we are root, Postgres may not be, and there is no user postgres or nobody to run it as")
 }
 
-// as makes cmd run as the user o.
+// as makes cmd run as the user o, if o is not the user of this process.
 func (o owner) as(cmd *exec.Cmd) {
 	if !o.switched {
 		return
@@ -52,7 +52,7 @@ func (o owner) as(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }
 
-// mayEnter reports whether o can work in dir, with the permissions of all folders above it.
+// mayEnter reports whether o can work in dir, with the permissions of all folders that contain dir.
 func (o owner) mayEnter(dir string) bool {
 	if !o.switched {
 		return true
@@ -64,8 +64,9 @@ func (o owner) mayEnter(dir string) bool {
 	return cmd.Run() == nil
 }
 
-// privateDir creates dir, or checks it, as a folder of o that no other user may enter. All users may be able to write
-// to its parent, which then has the sticky bit. So privateDir does not trust an existing file or folder.
+// privateDir creates dir, or checks an existing dir, as a folder of o that no other user may enter. The parent of dir
+// may be a folder with the sticky bit in which all users may write. So privateDir does not trust an existing file or
+// folder.
 func (o owner) privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -93,7 +94,7 @@ func (o owner) privateDir(dir string) error {
 	return nil
 }
 
-// writeFile puts data at path, readable by o and root only.
+// writeFile writes data to a new file at path that only o and root can read. writeFile replaces an existing file.
 func (o owner) writeFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp uses mode 0600
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// process is a running postmaster.
+// process is a postmaster, the main process of a Postgres server, that [spawn] has started.
 type process struct {
 	pid  int
 	done chan struct{} // closed after the process has ended and was reaped
 }
 
-// spawn starts cmd and reaps it when it ends.
+// spawn starts cmd and waits for its end in the background. On Linux, cmd also ends when this process ends.
 func spawn(cmd *exec.Cmd) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error, 1)
@@ -40,7 +40,7 @@ func spawn(cmd *exec.Cmd) (*process, error) {
 	return p, <-started
 }
 
-// run runs cmd to its end, tied to this process in the same way as a server of [spawn].
+// run runs cmd to its end. On Linux, cmd also ends when this process ends.
 func run(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,8 +62,8 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// signalAll signals the postmaster and its children. For SIGSTOP and SIGKILL it stops the postmaster first, so that it
-// starts no more children.
+// signalAll signals the postmaster and its children. For SIGSTOP and SIGKILL, signalAll stops the postmaster first, so
+// that the postmaster starts no more children.
 func (p *process) signalAll(sig syscall.Signal) {
 	if p.ended() {
 		return
@@ -91,7 +91,7 @@ func (p *process) signalAll(sig syscall.Signal) {
 	_ = syscall.Kill(p.pid, sig)
 }
 
-// kill kills the postmaster and all its children and waits for their end.
+// kill kills the postmaster and all its children and waits for their end, for up to killTimeout.
 func (p *process) kill(f *folder) error {
 	p.signalAll(syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
@@ -104,7 +104,7 @@ func (p *process) kill(f *folder) error {
 	return until(ctx, func() bool { return len(processesIn(f.data())) == 0 })
 }
 
-// tail forwards output and keeps the last part of it.
+// tail is a writer that passes output on to next and keeps the last tailBytes of the output, for the text of errors.
 type tail struct {
 	next io.Writer // may be nil
 
@@ -127,7 +127,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return t.next.Write(b)
 }
 
-// String returns the last part of the output.
+// String returns the last part of the output, up to tailBytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 )
 
 // attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach the child, because this
-// process stops it itself. The kernel ends the child when this process ends. SIGQUIT is Postgres' immediate shutdown,
-// which includes its children.
+// process stops the child itself. The kernel sends the child SIGQUIT when this process ends. Postgres then does an
+// immediate shutdown, which also ends its children.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 }
 
-// worksIn reports whether dir is the working folder of the process. All processes of a server work in its data folder.
+// worksIn reports whether dir is the working folder of the process pid. All processes of a server work in its data
+// folder.
 func worksIn(pid int, dir string) bool {
 	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 	return err == nil && cwd == dir
@@ -36,7 +37,7 @@ func processesIn(dir string) []int {
 	return pids
 }
 
-// childrenOf returns the ids of pid's living children.
+// childrenOf returns the ids of the living child processes of pid.
 func childrenOf(pid int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach it. Only Linux can end
-// the child with this process.
+// attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach the child. The child may
+// outlive this process, because only Linux can end a child with its parent.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// worksIn returns true, because there is no portable way to find a process's working folder. So the caller trusts
+// worksIn returns true, because there is no portable way to find a process's working folder. So the caller must trust
 // postmaster.pid.
 func worksIn(int, string) bool { return true }
 

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// Superuser is the role that initdb creates.
+	// Superuser is the name of the superuser's role, which initdb creates.
 	Superuser = "postgres"
 
 	// NoTCP is the value of Options.Port for a server with a socket only.
 	NoTCP = 0
-	// FreePort is the value of Options.Port for any free port.
+	// FreePort is the value of Options.Port for any free TCP port, which [Server.Port] then returns.
 	FreePort = -1
 
 	socketName = ".s.PGSQL.65535" // the longest possible name
 
-	startTimeout = 60 * time.Second // recovery after a crash is part of a start
+	startTimeout = 5 * time.Minute // recovery after a crash is part of a start; a server that cannot start ends sooner
 	fastTimeout  = time.Minute
 	killTimeout  = 10 * time.Second
 )
 
-// ErrInUse is wrapped by the errors of [Start] and [Remove] if a server of another process runs in the folder.
+// ErrInUse is wrapped by the errors of [Start], [Standby] and [Remove] if another server uses the folder.
 var ErrInUse = errors.New("another Postgres server runs in this folder")
 
-// Options configures a server.
+// Options configures a [Server]: its folder, TCP port, settings and log.
 type Options struct {
-	// Dir is the server's folder. It is created if missing, and opened with its data otherwise. It may be in folders
-	// that the server's user cannot enter. It then becomes a link to a folder in /var/tmp that is named by a hash of
-	// the path.
+	// Dir is the server's folder. [Start] creates a missing folder, and uses the data in an existing folder. Dir may be
+	// in folders that the server's user cannot enter. Dir then becomes a link to a folder in /var/tmp, whose name is a
+	// hash of the path.
 	Dir string
 
 	// Port is the TCP port on 127.0.0.1: a number, NoTCP (the default) for the Unix socket only, or FreePort for any
@@ -52,18 +52,20 @@ type Options struct {
 	// recovers.
 	NoSync bool
 
-	// Cache is a folder for an archive of the data that initdb makes. A later server with the same Cache starts with that
-	// data, and with its password, which takes a third of the time. The folder is created if missing. Empty: no archive.
+	// Cache is a folder for an archive of the data that initdb makes. A later server with the same Cache starts with
+	// that data and its password, which takes a third of the time. [Start] creates a missing folder. Empty: no archive.
 	Cache string
 
-	// Settings are parameters of postgresql.conf. They override those of this package.
+	// Settings are parameters of postgresql.conf. Settings override the package's own settings, except those that the
+	// package depends on.
 	Settings map[string]string
 
-	// Log receives the server's log. Nil discards it. The error of a failed start contains the last part of the log.
+	// Log receives the server's log. Nil discards the log. The error of a failed start contains the last part of the
+	// log.
 	Log io.Writer
 }
 
-// Server is a running Postgres. It is safe for concurrent use.
+// Server is a Postgres server of this process. Several goroutines may call the methods of a Server at the same time.
 type Server struct {
 	options  Options
 	bin      string
@@ -75,16 +77,15 @@ type Server struct {
 	proc *process // nil if stopped or killed
 }
 
-// Start runs a server and returns when it accepts connections. The server ends with this process; ctx bounds only the
-// start. After an error, nothing is running.
+// Start runs a server and returns when the server accepts connections. On Linux, the server ends with this process. ctx
+// bounds only the start. After an error, nothing is running.
 //
-// The error wraps [ErrNoBinaries] if the machine has no Postgres, and [ErrInUse] if a server of another process has
-// the folder.
+// The error wraps [ErrNoBinaries] if the machine has no Postgres, and [ErrInUse] if another server uses the folder.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	return launch(ctx, o, func(s *Server) error { return s.initialize(ctx) })
 }
 
-// launch runs a server. makeData creates its data if there is none.
+// launch locks the folder of o, calls makeData to create the data, and starts the server.
 func launch(ctx context.Context, o Options, makeData func(*Server) error) (_ *Server, err error) {
 	bin, err := Binaries()
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *Server) URL(user, db string) string {
 	return u.String()
 }
 
-// socketPort returns the number in the socket's name, which Postgres takes from the TCP port.
+// socketPort returns the number in the name of the socket. Postgres uses the TCP port as that number.
 func (s *Server) socketPort() string {
 	if s.port == NoTCP {
 		return "5432"
@@ -143,11 +144,11 @@ func (s *Server) socketPort() string {
 	return strconv.Itoa(s.port)
 }
 
-// AdminURL returns the superuser's URL of the database postgres.
+// AdminURL returns the URL of the database postgres for the superuser, through the Unix socket.
 func (s *Server) AdminURL() string { return s.URL(Superuser, "postgres") }
 
-// TCPURL returns the URL of db for user over TCP, with the server's own password, or "" if the server has no TCP
-// port. A role other than the superuser has that password if [Server.EnsureRole] created it.
+// TCPURL returns the URL of db for user over TCP, with the server's own password, or "" if the server has no TCP port.
+// A role other than the superuser has that password only after [Server.EnsureRole].
 func (s *Server) TCPURL(user, db string) string {
 	if s.port == NoTCP {
 		return ""
@@ -159,13 +160,13 @@ func (s *Server) TCPURL(user, db string) string {
 	return u.String()
 }
 
-// Port returns the TCP port, or 0 if there is none.
+// Port returns the TCP port on 127.0.0.1, or 0 if the server has none.
 func (s *Server) Port() int { return s.port }
 
-// Dir returns the real folder of the data.
+// Dir returns the folder of the server with links resolved. The folder may differ from Options.Dir.
 func (s *Server) Dir() string { return s.folder.root }
 
-// PID returns the postmaster's process id, or 0 if it does not run.
+// PID returns the process id of the postmaster, or 0 after Stop or Kill.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +176,7 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// EnsureRole creates a role that may log in, if it does not exist, and sets its password to the server's.
+// EnsureRole creates the role if it is missing, lets it log in, and sets its password to the server's password.
 func (s *Server) EnsureRole(ctx context.Context, role string) error {
 	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
 		quoted := pgx.Identifier{role}.Sanitize()
@@ -195,7 +196,7 @@ func (s *Server) EnsureRole(ctx context.Context, role string) error {
 	})
 }
 
-// EnsureDatabase creates a database of owner, if it does not exist. owner must exist.
+// EnsureDatabase creates a missing database whose owner is the role owner, which must exist.
 func (s *Server) EnsureDatabase(ctx context.Context, db, owner string) error {
 	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
 		var there bool
@@ -220,9 +221,9 @@ func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) erro
 	return do(conn)
 }
 
-// Stop shuts the server down. It closes the connections and writes everything to disk (a fast shutdown). After a minute, or
-// when ctx is done, it forces the end. Afterwards other processes can use the folder. Stop does nothing if the server
-// is stopped.
+// Stop shuts the server down: it closes the connections and writes everything to disk (a fast shutdown). After a
+// minute, or when ctx ends, Stop forces the end and returns an error. Afterwards other processes can use the folder. If
+// the server does not run, Stop only releases the folder.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +255,8 @@ func (s *Server) stop(ctx context.Context) error {
 	return errors.Join(errors.New("stop Postgres: it took neither shutdown and was killed"), p.kill(s.folder))
 }
 
-// Kill kills all of the server's processes at once (SIGKILL), like a crash. [Server.Restart] starts it again.
+// Kill kills all of the server's processes (SIGKILL), like a crash, and keeps the folder locked. [Server.Restart]
+// starts the server again.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,11 +268,11 @@ func (s *Server) Kill() error {
 	return p.kill(s.folder)
 }
 
-// Pause pauses all of the server's processes (SIGSTOP). Connections stay open, but the server does not answer.
-// [Server.Resume] ends the pause.
+// Pause pauses all of the server's processes (SIGSTOP). Connections stay open, but the server does not answer. The
+// error reports a server that does not run. [Server.Resume] ends the pause.
 func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
 
-// Resume ends [Server.Pause].
+// Resume lets the processes that [Server.Pause] paused continue. The error reports a server that does not run.
 func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
 
 func (s *Server) signalAll(sig syscall.Signal) error {
@@ -283,7 +285,7 @@ func (s *Server) signalAll(sig syscall.Signal) error {
 	return nil
 }
 
-// Restart stops the server if it runs and starts it again, on the same data, socket and port.
+// Restart stops a running server, and starts the server again on the same data, socket and port.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,8 +300,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// runningPID returns the id of a running postmaster of this folder, or 0 if there is none. After a crash,
-// postmaster.pid may be stale, and another process may have its number now.
+// runningPID returns the process id of a running postmaster of this folder, or 0 if there is none. After a crash,
+// postmaster.pid may be stale, and another process may have the same id now.
 func (f *folder) runningPID() int {
 	pid, _ := f.postmaster()
 	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH || !worksIn(pid, f.data()) {
@@ -308,7 +310,7 @@ func (f *folder) runningPID() int {
 	return pid
 }
 
-// postmaster reads the process id and the status from postmaster.pid (lines 1 and 8).
+// postmaster returns the process id and the status in postmaster.pid (lines 1 and 8), or 0 and "" without the file.
 func (f *folder) postmaster() (pid int, status string) {
 	b, err := os.ReadFile(filepath.Join(f.data(), "postmaster.pid"))
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Standby starts a server that replicates the server of by streaming, in an empty folder. It returns when the standby
-// accepts connections. The standby has the data, roles and password of that server, and its settings unless o has
-// others. The server of must have a wal_level of replica or more and a max_wal_senders of at least 2.
+// Standby starts a server in an empty folder that replicates another server, of, by streaming. Standby returns when the
+// standby accepts connections. The standby has the data, roles and password of the other server. The standby also has
+// the other server's settings, unless o has different ones. The other server must have a wal_level of replica or more
+// and a max_wal_senders of at least 2.
 func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) {
 	settings := maps.Clone(of.options.Settings)
 	if settings == nil {
@@ -23,7 +24,8 @@ func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) 
 	return launch(ctx, o, func(s *Server) error { return s.replicate(ctx, of) })
 }
 
-// replicate creates the data folder as a copy of another server's.
+// replicate creates the data folder as a copy of the data of another server, of. The error reports a folder that has
+// data already.
 func (s *Server) replicate(ctx context.Context, of *Server) error {
 	f := s.folder
 	if _, err := os.Stat(f.data()); err == nil {

@@ -20,8 +20,8 @@ import (
 
 const poll = 4 * time.Millisecond
 
-// initialize creates the data folder if there is none. It creates it under another name and renames it when it is
-// complete, so that an incomplete folder is never used.
+// initialize creates the data folder, from the archive or by initdb, unless the folder has data. initialize creates the
+// data under another name and renames them when they are complete, so that an incomplete folder is never used.
 func (s *Server) initialize(ctx context.Context) error {
 	f := s.folder
 	if there, err := s.holdsData(); there || err != nil {
@@ -48,7 +48,8 @@ func (s *Server) initialize(ctx context.Context) error {
 	return nil
 }
 
-// holdsData reports whether the folder has complete data, and then reads its password.
+// holdsData reports whether the folder has complete data. If the folder has a password, holdsData reads the password
+// into s.
 func (s *Server) holdsData() (bool, error) {
 	b, err := os.ReadFile(s.folder.password())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
@@ -84,12 +85,13 @@ func (s *Server) initdb(ctx context.Context) error {
 	return os.Rename(unfinished, f.data())
 }
 
-// initdbOptions are those options of initdb that its data depends on.
+// initdbOptions are the options of initdb that change the data that initdb makes. The name of the archive depends on
+// these options.
 var initdbOptions = []string{
 	"--username=" + Superuser, "--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions",
 }
 
-// run runs a program of the server's user to its end. The error contains the last part of the program's output.
+// run runs cmd to its end as the server's user. The error contains the last part of the program's output.
 func (s *Server) run(ctx context.Context, cmd *exec.Cmd) error {
 	s.prepare(cmd)
 	out := &tail{}
@@ -103,7 +105,7 @@ func (s *Server) run(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// prepare sets the user and environment of cmd. It does not inherit variables of this process, such as PGPORT or
+// prepare sets the user and the environment of cmd. The program gets no variables of this process, such as PGPORT or
 // LC_ALL.
 func (s *Server) prepare(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.root
@@ -147,7 +149,7 @@ func (s *Server) arguments() []string {
 		}
 	}
 	maps.Copy(settings, s.options.Settings)
-	// The rest of this package depends on these.
+	// The rest of this package depends on the following settings.
 	maps.Copy(settings, map[string]string{
 		"port":                    s.socketPort(),
 		"listen_addresses":        "",
@@ -166,7 +168,8 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// clear waits until no server and none of its processes use the data, and removes a stale postmaster.pid.
+// clear waits until no server works in the data folder, and no child of a killed server. Then clear removes a stale
+// postmaster.pid. The error wraps [ErrInUse] if a server still runs.
 func (s *Server) clear(ctx context.Context) error {
 	f := s.folder
 	wait, cancel := context.WithTimeout(ctx, killTimeout)
@@ -188,7 +191,8 @@ func (s *Server) clear(ctx context.Context) error {
 	return os.Remove(filepath.Join(f.data(), "postmaster.pid"))
 }
 
-// ready waits until the started process, and no other, accepts connections.
+// ready waits until the started process p accepts connections, and no other server. The error reports that p has ended,
+// that ctx has ended first, or that p refuses connections.
 func (s *Server) ready(ctx context.Context, p *process) error {
 	err := until(ctx, func() bool {
 		if p.ended() {
@@ -211,7 +215,7 @@ func (s *Server) ready(ctx context.Context, p *process) error {
 	return conn.Ping(ctx)
 }
 
-// until waits until done returns true.
+// until waits until done returns true, or returns the error of ctx when ctx ends.
 func until(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

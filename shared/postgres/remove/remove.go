@@ -1,4 +1,4 @@
-// Package remove removes everything that a service holds about a project, in short transactions. A service names its
+// Package remove removes the rows that a service has about a project, in short transactions. The service names its
 // tables.
 package remove
 
@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// RowsAtOnce is how many rows one statement removes. It continues to the end of the last row's key.
+	// RowsAtOnce is how many rows one statement removes. The statement also removes further rows with the last row's
+	// key.
 	RowsAtOnce = 500
 
-	// mostStatements is how many statements one request runs.
+	// mostStatements is how many statements one call of [Project] runs at most.
 	mostStatements = 20
 )
 
-// Table is a table with the column project_id. Its rows are removed in the order of the column Key.
+// Table is a table with the column project_id, from which [Project] removes rows in the order of the column Key.
 type Table struct{ Name, Key string }
 
-// The row count of the statement itself would be wrong on distributed tables.
+// removeFirst removes the first rows of a project in a table. removeFirst returns a row for each, because the row count
+// of the statement itself would be wrong on distributed tables.
 const removeFirst = `
 DELETE FROM %[1]s
 WHERE project_id = $1 AND %[2]s <= (
@@ -32,8 +34,9 @@ WHERE project_id = $1 AND %[2]s <= (
     LIMIT 1)
 RETURNING 1`
 
-// Project removes the project's rows of the tables in order, [RowsAtOnce] in a transaction. It returns how many rows of each
-// table it removed, even with an error. After 20 statements it stops, and reports that there may be more.
+// Project removes the project's rows of the tables in order, [RowsAtOnce] in a transaction. removed is how many rows of
+// each table Project removed, even with an error. After 20 statements Project stops, and more reports that rows may be
+// left.
 func Project(ctx context.Context, pool *pgdb.Pool, projectID string, tables ...Table) (removed []int, more bool, err error) {
 	removed = make([]int, len(tables))
 	left := mostStatements

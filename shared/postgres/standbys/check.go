@@ -16,37 +16,39 @@ import (
 )
 
 const (
-	// maxAge is the greatest age of the data that reads get from a standby, as long as the primary answers the checks.
+	// maxAge is the greatest age of the data that a standby serves, as long as the primary answers the checks.
 	maxAge = 10 * time.Second
 
 	checkInterval = time.Second
 	checkTimeout  = 2 * time.Second // of one database
 
-	// historySpan is how far back a standby may be at a check. The outcome counts until the next check has ended, and
-	// both checks may take checkTimeout.
+	// historySpan is how much older than the primary a standby's data may be at a check. The result counts until the
+	// next check has ended, and both checks may take checkTimeout.
 	historySpan = maxAge - 2*checkTimeout
 )
 
 // selectPosition selects a database's position in the primary's log, in bytes, and the identifier of the log's system.
-// Any role may run the statement.
+// Any role may run this statement.
 const selectPosition = `
 	SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::int8,
 	       (SELECT system_identifier FROM pg_control_system())`
 
-// position is a position in the log of a system.
+// position is a position in the write-ahead log of a database system, in bytes from the log's start.
 type position struct {
 	system int64
 	lsn    int64
 }
 
-// isBefore reports whether p lacks something that the log has up to q. Two systems, as the nodes of a Citus cluster,
-// have nothing to compare.
+// isBefore reports whether a database at p lacks data that the log has up to q. Positions of two systems, such as two
+// nodes of a Citus cluster, cannot be compared: then isBefore returns false.
 func (p position) isBefore(q position) bool { return p.system == q.system && p.lsn < q.lsn }
 
-// errBusy is the fault of a database whose connections are all in use and make progress.
+// errBusy is the result of a check if all connections to a database are in use and make progress. The database is
+// healthy.
 var errBusy = errors.New("all connections are busy")
 
-// ask asks a database for its position.
+// ask returns a database's position. The error is errBusy if no connection was free and other statements have
+// completed.
 func ask(ctx context.Context, p *pgdb.Pool) (at position, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -58,8 +60,8 @@ func ask(ctx context.Context, p *pgdb.Pool) (at position, err error) {
 	return at, err
 }
 
-// history has the positions that the primary had within historySpan, the oldest first. After a time in which the primary
-// did not answer, it also has the position before. So standbys get the time to replay what is new.
+// history has the positions that the primary had within historySpan, the oldest first. If the primary has not answered
+// for a while, history also has the position before. So standbys get time to replay new data.
 type history []mark
 
 type mark struct {
@@ -67,8 +69,9 @@ type mark struct {
 	at time.Time
 }
 
-// add adds a newer mark and drops the old ones. A position before the last one, or in another system, belongs to another
-// primary, after a failover. Then the history starts again.
+// add returns the history with the newer mark m. add drops marks older than historySpan, but keeps the last mark before
+// m. A position before the last mark's, or in another system, belongs to another primary after a failover. Then the
+// history has only m.
 func (h history) add(m mark) history {
 	if n := len(h); n > 0 && (m.system != h[n-1].system || m.isBefore(h[n-1].position)) {
 		h = nil
@@ -79,8 +82,8 @@ func (h history) add(m mark) history {
 	return append(h, m)
 }
 
-// oldest returns the position that a standby must have replayed. It is zero, which no standby is before, if the
-// primary was never reached.
+// oldest returns the position that a standby must have replayed. If no check has reached the primary yet, the position
+// is zero, and every standby is recent enough.
 func (h history) oldest() position {
 	if len(h) == 0 {
 		return position{}
@@ -88,7 +91,7 @@ func (h history) oldest() position {
 	return h[0].position
 }
 
-// watch checks all databases periodically until ctx ends.
+// watch checks all databases every checkInterval until ctx ends.
 func (r *Reads) watch(ctx context.Context) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -103,11 +106,12 @@ func (r *Reads) watch(ctx context.Context) {
 	}
 }
 
-// errOld is why a standby is left out that answers.
+// errOld is the reason to leave out a standby that answers, but whose data is too old.
 var errOld = fmt.Errorf("it has not replayed what the primary had written %v ago", historySpan)
 
-// check asks all databases for their position at once. It takes standbys into use or leaves them out. If the primary
-// does not answer, standbys are held against its last known positions.
+// check asks all databases for their positions at the same time. Then check sends reads to each standby that answers
+// and is recent. check leaves out a standby that fails or is too old, and does not change a busy standby. If the
+// primary does not answer, check compares with its last known positions.
 func (r *Reads) check(ctx context.Context) {
 	var asking sync.WaitGroup
 	written := mark{at: r.now()} // before the primary answers, so that no age is underestimated
@@ -128,7 +132,7 @@ func (r *Reads) check(ctx context.Context) {
 	}
 	for i, s := range r.standbys {
 		switch err := faults[i]; {
-		case errors.Is(err, errBusy): // it answers, and the next check decides
+		case errors.Is(err, errBusy): // the standby answers, and the next check decides
 		case err != nil:
 			r.leaveOut(ctx, s, err)
 		case replayed[i].isBefore(r.written.oldest()):
@@ -143,11 +147,12 @@ func (r *Reads) check(ctx context.Context) {
 	}
 }
 
-// leaveOut stops the use of a standby. It cancels the statements there, unless the standby is only old.
+// leaveOut sends no more reads to a standby, and logs why once. leaveOut also cancels the statements on the standby and
+// drops its connections, unless the standby is only old.
 func (r *Reads) leaveOut(ctx context.Context, s *standby, why error) {
 	last := s.use.Swap(nil)
 	if last == nil && s.checked {
-		return // it is left out already, and the log says why
+		return // the standby is left out already, and the log has the reason
 	}
 	s.checked = true
 	if last != nil && !errors.Is(why, errOld) {
@@ -157,7 +162,7 @@ func (r *Reads) leaveOut(ctx context.Context, s *standby, why error) {
 	r.log.WarnContext(ctx, "a standby is left out", slog.String("standby", s.name), slog.Any("error", why))
 }
 
-// measure registers the metric.
+// measure registers the metric lectern.replica.up. If p is nil, measure registers nothing.
 func (r *Reads) measure(p metric.MeterProvider) error {
 	if p == nil {
 		return nil

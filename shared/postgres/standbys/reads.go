@@ -1,8 +1,8 @@
-// Package standbys owns reads from standbys. It reads from standbys that answer and whose data is recent, and from the
-// primary if there are none.
+// Package standbys owns reads from standbys. The package reads from standbys that answer and whose data is recent, and
+// from the primary if no standby is fit.
 //
-// It never writes, and it does not find the primary: the primary's URL does that (target_session_attrs). A standby
-// may lag, so a caller that must see its own writes reads from the primary's pool.
+// The package never writes, and does not find the primary: the parameter target_session_attrs of the primary's URL
+// does. A standby may lag, so a caller that must see its own writes reads from the primary's pool.
 package standbys
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Options configure Reads.
+// Options configures [Reads]: the standbys, their pools, the log and the clock.
 type Options struct {
-	// Standbys are the databases that replicate the primary, one host each. They may also be other nodes of the
-	// primary's Citus cluster, whose age is not measured.
-	Standbys []config.Secret
+	// Standbys are the databases that replicate the primary, one host each. Other nodes of the primary's Citus cluster
+	// may be in the list too, but their age is not measured.
+	Standbys []config.ServerURL
 
 	// Pool configures each standby's pool.
 	Pool pgdb.Options
@@ -40,11 +40,11 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reads sends reading statements to the standbys in turn, and to the primary if no standby is fit. It leaves a standby
-// out while it does not answer or is too old. The primary repeats a statement that failed on a standby before its
-// first row. So clients see neither the death of a standby nor its conflicts with replication.
+// Reads sends reading statements to the standbys in turn, and to the primary if no standby is fit. A standby gets no
+// statements while the checks find that it does not answer or is too old. The primary repeats a statement that failed
+// on a standby before its first row, unless the statement timed out.
 //
-// It measures lectern.replica.up{node=standby-1|…}: 1 while reads go to the standby, else 0.
+// Reads measures lectern.replica.up{node=standby-1|…}: 1 while reads go to the standby, else 0.
 type Reads struct {
 	primary  *pgdb.Pool
 	standbys []*standby
@@ -99,8 +99,9 @@ func Open(ctx context.Context, primary *pgdb.Pool, o Options) (_ *Reads, err err
 	return r, nil
 }
 
-// attach returns a [pgdb.Options.Attach] that refuses connections to a standby that is too old. A standby that starts again
-// may be older than it was, and may be back before a check has noticed that it was away.
+// attach returns a [pgdb.Options.Attach] that refuses connections to a standby that is too old. A standby that starts
+// again may be older than before, and may be back before a check has noticed its absence. The returned function first
+// calls also, unless also is nil.
 func (r *Reads) attach(also func(*pgdb.Pool, pgdb.Options, *pgxpool.Config)) func(*pgdb.Pool, pgdb.Options, *pgxpool.Config) {
 	return func(p *pgdb.Pool, o pgdb.Options, cfg *pgxpool.Config) {
 		if also != nil {
@@ -131,7 +132,8 @@ func (r *Reads) attach(also func(*pgdb.Pool, pgdb.Options, *pgxpool.Config)) fun
 	}
 }
 
-// Close stops the checks and closes the standbys' pools. It waits until their connections are returned.
+// Close stops the checks and closes the standbys' pools. Close waits without limit until the pools' connections are
+// returned.
 func (r *Reads) Close() {
 	r.cancel()
 	r.background.Wait()
@@ -143,7 +145,7 @@ func (r *Reads) Close() {
 	}
 }
 
-// Health returns nil if records can be read: from a standby, or else from the primary.
+// Health returns nil if records can be read from a standby or from the primary.
 func (r *Reads) Health(ctx context.Context) error {
 	if _, serving := r.Standbys(); serving > 0 {
 		return nil
@@ -161,14 +163,15 @@ func (r *Reads) Standbys() (all, serving int) {
 	return len(r.standbys), serving
 }
 
-// Query runs sql on a standby, or on the primary if no standby is fit. Otherwise it is [pgdb.Pool.Query]. After a
-// call of read that saw no row, it may call read again, with the rows of the primary.
+// Query runs sql on a standby, or on the primary if no standby is fit, as [pgdb.Pool.Query] does. If the statement
+// fails on the standby before its first row, Query calls read again with the rows of the primary. A statement that
+// timed out is not repeated.
 func (r *Reads) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	return r.Pinned().Query(ctx, read, sql, args...)
 }
 
-// Pinned returns a Querier that keeps using one database, as [pgdb.Pinned] describes. If that is a standby and it
-// fails, the primary replaces it: another standby might lack rows that the first one has shown.
+// Pinned returns a Querier that keeps using one database, as [pgdb.Pinned] describes. If that database is a standby and
+// fails, the primary replaces it: another standby might lack rows that the first standby has shown.
 func (r *Reads) Pinned() pgdb.Querier {
 	n, first := uint32(len(r.standbys)), r.next.Add(1)
 	for i := range n {
@@ -179,13 +182,14 @@ func (r *Reads) Pinned() pgdb.Querier {
 	return r.primary
 }
 
-// pinned reads from one standby until a statement fails there, and from then on from the primary.
+// pinned reads from one standby until it repeats a statement on the primary, and from then on from the primary.
 type pinned struct {
 	at      *standby // nil: the primary
 	primary *pgdb.Pool
 }
 
-// Query does the same as [Reads.Query].
+// Query runs sql on the pinned standby. If the statement fails before its first row, and not by its time-out, Query
+// repeats it on the primary.
 func (p *pinned) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	if p.at != nil {
 		retry, err := p.at.query(ctx, read, sql, args)
@@ -197,7 +201,7 @@ func (p *pinned) Query(ctx context.Context, read func(rows pgx.Rows) error, sql 
 	return p.primary.Query(ctx, read, sql, args...)
 }
 
-// standby is one database that replicates the primary.
+// standby is one database that replicates the primary, and whether reads go to it now.
 type standby struct {
 	pool *pgdb.Pool
 	name string                 // in logs and metrics; never its host
@@ -206,19 +210,20 @@ type standby struct {
 	checked bool // the log says whether it is in use
 }
 
-// period is a time in which reads go to a standby. Its context ends when the standby fails.
+// period is a time in which reads go to a standby. The context of the period ends when the standby fails.
 type period struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// query runs a statement on the standby. retry reports that the primary can repeat it: it failed, and read saw no row.
+// query runs a statement on the standby. retry reports that the primary must run the statement. Either the standby is
+// left out, or the statement failed before its first row and did not time out.
 func (s *standby) query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) (retry bool, err error) {
 	current := s.use.Load()
 	if current == nil {
 		return true, nil
 	}
-	// A standby that hangs would hold the statement until its time-out, long after the checks have noticed it.
+	// A standby that hangs would hold the statement until its time-out, long after the checks have noticed the fault.
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(current.ctx, cancel)()

@@ -39,7 +39,7 @@ func notes() migrate.Schema {
 
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +65,11 @@ func replicate(t *testing.T, n int) *replicated {
 	t.Helper()
 	r := &replicated{primary: pgtest.PrivatePrimary(t, nil)}
 	r.db = r.primary.Database(t, notes())
-	var urls []config.Secret
+	var urls []config.ServerURL
 	for range n {
 		s := r.primary.Standby(t, nil)
 		r.standbys = append(r.standbys, s)
-		urls = append(urls, config.NewSecret(s.Here(r.db).ReaderURL))
+		urls = append(urls, config.NewServerURL(s.Here(r.db).ReaderURL))
 	}
 	o := pgdb.Options{MaxConns: 4, AcquireTimeout: 10 * time.Second, StatementTimeout: 10 * time.Minute}
 	r.write = open(t, r.db.IngestURL, o)
@@ -331,7 +331,7 @@ func TestReadsWithoutStandbys(t *testing.T) {
 	}
 	r.Close()
 	goleak.VerifyNone(t, ignore)
-	if _, err := standbys.Open(t.Context(), primary, standbys.Options{Standbys: []config.Secret{config.NewSecret("no url")}}); err == nil {
+	if _, err := standbys.Open(t.Context(), primary, standbys.Options{Standbys: []config.ServerURL{config.NewServerURL("no url")}}); err == nil {
 		t.Error("a standby without a URL")
 	}
 }

@@ -1,6 +1,6 @@
-// Package hints tells other processes through Redis that a project may have something new, within about a millisecond.
-// Hints may be lost. So a receiver also looks by itself, and a lost hint only delays it. Nothing else in Lectern
-// publishes or subscribes.
+// Package hints tells other processes through Redis that a project may have new data, within about a millisecond. Hints
+// may be lost. So a receiver also looks for new data from time to time, and a lost hint only delays the receiver.
+// Nothing else in Lectern publishes or subscribes.
 package hints
 
 import (
@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	// queued is how many hints wait to be published. More are dropped.
+	// queued is how many hints may wait to be published. Send drops further hints.
 	queued = 1024
 
-	// publishTimeout bounds the publishing of one hint.
+	// publishTimeout is how long the publishing of one hint may take. After that, the hint is lost.
 	publishTimeout = time.Second
 
-	// silence is how long the connection may be silent before it is tested, and then before it counts as dead.
+	// silence is how long the connection may be silent before the receiver sends a ping. After another such time
+	// without an answer, the connection counts as dead.
 	silence = time.Second
 
-	// reconnect is the pause before a broken subscription is made again.
+	// reconnect is the pause before the receiver subscribes again after the connection broke.
 	reconnect = 250 * time.Millisecond
 )
 
-// Hints sends and receives hints about projects on one channel.
+// Hints sends and receives hints on one channel of Redis. A hint is the id of a project that may have new data.
 type Hints struct {
 	redis   *redisdb.Client
 	channel string
@@ -42,7 +43,7 @@ func New(client *redisdb.Client, channel string, log *slog.Logger) *Hints {
 	return &Hints{redis: client, channel: channel, log: log, queue: make(chan string, queued)}
 }
 
-// Send sends a hint about a project. It does not wait.
+// Send queues a hint about a project for Publish. Send never waits: if the queue is full, the hint is lost.
 func (h *Hints) Send(projectID string) {
 	select {
 	case h.queue <- projectID:
@@ -50,7 +51,7 @@ func (h *Hints) Send(projectID string) {
 	}
 }
 
-// Publish publishes the hints of Send until ctx ends.
+// Publish publishes the hints that Send has queued, until ctx ends. A hint that fails is lost.
 func (h *Hints) Publish(ctx context.Context) {
 	for {
 		select {
@@ -66,8 +67,8 @@ func (h *Hints) Publish(ctx context.Context) {
 	}
 }
 
-// Receive calls received with the project of each hint until ctx ends. It makes a broken subscription again, and
-// notices a dead connection within two seconds.
+// Receive calls received with the project of each hint until ctx ends. Receive subscribes again after the connection
+// broke, and notices a dead connection within two seconds. Without a client, Receive returns at once.
 func (h *Hints) Receive(ctx context.Context, received func(projectID string)) {
 	if h.redis == nil {
 		return
@@ -95,7 +96,8 @@ func (h *Hints) Receive(ctx context.Context, received func(projectID string)) {
 	}
 }
 
-// receive subscribes and receives until the connection breaks.
+// receive subscribes, calls subscribed, and then calls received for each hint until the connection breaks or ctx ends.
+// receive returns the error of the connection.
 func (h *Hints) receive(ctx context.Context, received func(projectID string), subscribed func()) error {
 	ps := redisdb.Commands(h.redis).Subscribe(ctx, h.channel)
 	defer ps.Close()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bucket holds the tokens that this process has leased for one limited key.
+// bucket holds the tokens that this process has leased from Redis for one limited key, such as an API key.
 type bucket struct {
 	name    string       // of the key in Redis
 	waiting atomic.Int64 // requests inside take
@@ -22,8 +22,9 @@ type bucket struct {
 	reset     time.Time // when the whole burst is available again
 }
 
-// take uses a token of the lease. If there is none, it asks Redis for a new lease. Requests that arrive in the
-// meantime wait for the lock, and the next lease has a token for each of them.
+// take uses a leased token for a request. Without a leased token, take asks Redis for a new lease, unless Redis has no
+// token yet by its last answer. Requests that arrive in the meantime wait for the lock, and the next lease has a token
+// for each of these requests.
 func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 	b.waiting.Add(1)
 	defer b.waiting.Add(-1)
@@ -46,8 +47,8 @@ func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 	return b.allowed(rate, now)
 }
 
-// lease returns unused tokens to Redis and takes new ones: one for each waiting request, and those of the next
-// tenth of a second. It reports whether Redis answered.
+// lease returns unused tokens to Redis and takes new tokens. lease asks for a token for each waiting request, and for
+// the tokens that the rate earns in a tenth of a second. lease reports whether Redis answered.
 func (b *bucket) lease(ctx context.Context, l *Limiter, rate Rate) bool {
 	asked := l.o.Now()
 	ahead := int(int64(rate.PerSecond) * int64(leaseAhead) / int64(time.Second))
@@ -66,7 +67,8 @@ func (b *bucket) lease(ctx context.Context, l *Limiter, rate Rate) bool {
 	return true
 }
 
-// allowed returns the result for a request that got a token. Since Redis was asked, the rate has earned more tokens.
+// allowed returns the result for a request that got a token. allowed counts the tokens that the rate has earned since
+// Redis answered.
 func (b *bucket) allowed(rate Rate, now time.Time) Result {
 	full := max(b.reset.Sub(now), time.Second/time.Duration(rate.PerSecond)) // the token of this request is used as well
 	left := rate.Burst - int((int64(full/time.Microsecond)*int64(rate.PerSecond)+999_999)/1_000_000)

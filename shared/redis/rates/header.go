@@ -12,12 +12,12 @@ const (
 	policyHeader = "Ratelimit-Policy"
 )
 
-// WriteHeader sets RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers has them:
+// WriteHeader sets the headers RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers defines them:
 //
-//	RateLimit: "default";r=1999;t=1          requests left; seconds until all are there again
-//	RateLimit-Policy: "default";q=2000;w=2   the burst; seconds in which it is earned back
+//	RateLimit: "default";r=1999;t=1          requests left; seconds until the whole burst is available again
+//	RateLimit-Policy: "default";q=2000;w=2   the burst; seconds in which the rate earns the burst
 //
-// Seconds are rounded up. It sets nothing when no rate applies.
+// Seconds are rounded up. WriteHeader sets no header when no rate applies.
 func (r Result) WriteHeader(h http.Header) {
 	if r.Rate.PerSecond == 0 {
 		return

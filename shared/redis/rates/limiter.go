@@ -1,18 +1,19 @@
 // Package rates limits how often a key may be used, over all processes together.
 //
-// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371,
-// annex A). Redis holds one value for each limited key, and one script changes it, on the clock of Redis. The
-// script counts in millionths of a token, so all its numbers are integers and no rate is rounded.
+// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371, annex A).
+// Redis holds one value for each limited key, and one script changes this value, on the clock of Redis. The script
+// counts in millionths of a token, so all its numbers are integers and no rate is rounded.
 //
-// A process leases tokens. With the token for the current request it takes those that the rate earns in a tenth of a
-// second. It uses them for half a second without asking Redis. Leased tokens count as used. The next request to Redis
-// returns unused ones. Tokens beyond the current requests come only from the first half of the burst. So leases never
-// take the last tokens from a process that needs them.
+// A process leases tokens. With the token for the current request, the process takes the tokens that the rate earns in
+// a tenth of a second. The process uses the leased tokens for half a second without asking Redis. Leased tokens count
+// as used. The next request to Redis returns unused tokens. Tokens beyond the current requests come only from the first
+// half of the burst. So leases never take the last tokens from a process that needs them.
 //
-// Thus all processes together allow at most the burst, plus what the rate earns, plus the tokens of earlier leases.
-// Those are a tenth of a second's worth for each process.
+// Thus all processes together allow at most the burst, plus the tokens that the rate earns, plus the tokens of earlier
+// leases. For each process, the tokens of earlier leases are at most those of a tenth of a second.
 //
-// Without Redis, and while it is down, every request is allowed and the failure is logged.
+// Without Redis, and while Redis is down, every request is allowed. The log has a line when Redis fails, and when it is
+// back.
 package rates
 
 import (
@@ -26,18 +27,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Max is the highest rate and burst.
+// Max is the highest rate, in requests a second, that a setting or a key may have.
 const Max = 1_000_000_000
 
-// Rate says how often something is allowed.
+// Rate is a limit on requests: how many a second, and how many at once.
 type Rate struct {
 	PerSecond int // 0: any number, and nothing is counted
 	Burst     int // at once, after an idle time; at least 1
 }
 
-// Result reports whether a request is allowed, and how many more would be.
+// Result reports whether a request is allowed, and how many further requests would be allowed.
 type Result struct {
-	// Rate is the rate that was applied, or the zero value if none was.
+	// Rate is the rate of the request, or the zero value if the request has no limit.
 	Rate Rate
 
 	Allowed    bool
@@ -46,7 +47,7 @@ type Result struct {
 	RetryAfter time.Duration // until one request is allowed; 0 if this one was
 }
 
-// Options configures a Limiter. The zero value is valid.
+// Options configures the log and the clock of a [Limiter]. The zero value is valid.
 type Options struct {
 	// Log reports once when rates cannot be kept, and once when they are kept again. Default: nothing is logged.
 	Log *slog.Logger
@@ -56,22 +57,23 @@ type Options struct {
 }
 
 const (
-	// leaseAhead is how much of a key's rate a lease takes beyond the current requests. A key of 1000 requests a
-	// second asks Redis once in a hundred requests.
+	// leaseAhead is the time whose tokens a lease takes beyond the current requests. With 1000 requests a second, a key
+	// asks Redis once in a hundred requests.
 	leaseAhead = 100 * time.Millisecond
 
 	// leaseTime is how long leased tokens may be used.
 	leaseTime = 500 * time.Millisecond
 
-	// steady is how long no request to Redis may fail before the log reports that rates are kept again. In a cluster,
-	// only a part may be down.
+	// steady is how long requests to Redis must succeed before the log reports that rates are kept again. In a cluster,
+	// some requests may succeed while a part of the nodes is down.
 	steady = time.Second
 
-	// maxBuckets bounds the keys of which a process holds leases. It forgets the least used ones with their tokens.
+	// maxBuckets bounds the keys for which a process holds leases. Over the bound, the process drops the least used
+	// keys with their tokens.
 	maxBuckets = 100_000
 )
 
-// Limiter allows or refuses requests by key. It is safe for concurrent use.
+// Limiter allows or refuses requests by key. Several goroutines may use a Limiter at the same time.
 type Limiter struct {
 	run     runScript // nil: everything is allowed
 	o       Options
@@ -82,20 +84,20 @@ type Limiter struct {
 	failed  atomic.Int64 // when Redis last failed, in Unix nanoseconds
 }
 
-// Neither type names a type of go-redis or an instance of otter's Cache. The compiler would otherwise emit the methods of
-// those in each package that reaches a Limiter.
+// The types runScript and buckets name no type of go-redis and no instance of otter's Cache. Otherwise the compiler
+// would emit the methods of these types in each package that reaches a Limiter.
 type (
-	// runScript runs takeScript for a key with its arguments.
+	// runScript runs takeScript for a key in Redis with the arguments args, and returns the four numbers of its answer.
 	runScript func(ctx context.Context, key string, args ...any) ([]int64, error)
 
-	// buckets is a cache of buckets by key.
+	// buckets is a cache that holds the bucket of each limited key.
 	buckets interface {
 		GetIfPresent(key string) (*bucket, bool)
 		SetIfAbsent(key string, b *bucket) (*bucket, bool)
 	}
 )
 
-// New returns a Limiter that keeps rates in client. It allows everything if client is nil.
+// New returns a Limiter that keeps rates in client. If client is nil, the Limiter allows every request.
 func New(client redis.Scripter, o Options) *Limiter {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -113,7 +115,8 @@ func New(client redis.Scripter, o Options) *Limiter {
 	return l
 }
 
-// Allow reports whether key may make one more request at the rate.
+// Allow reports whether key may make one more request at the rate, and counts an allowed request. A rate of 0 allows
+// any number. If Redis fails, Allow allows the request.
 func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 	if rate.PerSecond <= 0 {
 		return Result{Allowed: true}
@@ -133,13 +136,13 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 	return r
 }
 
-// Refused returns how many requests were refused so far.
+// Refused returns how many requests the Limiter has refused so far.
 func (l *Limiter) Refused() int64 { return l.refused.Load() }
 
-// unlimited is the result if no rate can be kept.
+// unlimited returns the result for a request that is allowed because Redis is missing or fails.
 func unlimited(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
 
-// grant is the answer of the script.
+// grant is the answer of takeScript to a request for tokens.
 type grant struct {
 	tokens     int           // leased: at most need and ahead together
 	remaining  int           // still in Redis
@@ -147,8 +150,9 @@ type grant struct {
 	resetAfter time.Duration
 }
 
-// ask returns unused tokens to Redis. Then it takes up to need tokens and up to ahead further ones. It continues when
-// ctx is cancelled, as other requests wait for the answer; the client bounds its time.
+// ask returns unused tokens to Redis. Then ask takes up to need tokens, and up to ahead tokens more. ask reports
+// whether Redis answered. ask continues when ctx is cancelled, because other requests wait for the answer. The client
+// of Redis bounds the time of ask.
 func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, unused int) (grant, bool) {
 	n, err := l.run(context.WithoutCancel(ctx), name, rate.PerSecond, rate.Burst, need, ahead, unused)
 	if err != nil || len(n) != 4 {
@@ -170,12 +174,12 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, 
 }
 
 // takeScript takes tokens. KEYS[1] holds "debt:at": the used tokens that are not earned back, in millionths, at a time
-// in microseconds of the clock of Redis. At a rate of r tokens a second, r millionths are earned back each
-// microsecond. ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that
-// remain, and the microseconds until the next token and until the whole burst.
+// in microseconds of the clock of Redis. At a rate of r tokens a second, r millionths are earned back each microsecond.
+// ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that remain, and the
+// microseconds until the next token and until the whole burst.
 //
-// The script returns unused tokens first, as if they had never been taken. It takes tokens ahead only from the first
-// half of the burst.
+// The script returns unused tokens first, as if they had never been taken. The script takes tokens ahead only from the
+// first half of the burst.
 const takeScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

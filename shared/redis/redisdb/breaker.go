@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// breaker guards one node, or a whole cluster. While it is open, commands end at once with ErrDown. One goroutine
-// probes until the node answers.
+// breaker guards one node of Redis, or a whole cluster. While the breaker is open, commands end at once with ErrDown,
+// and one goroutine probes the node until it answers.
 type breaker struct {
 	client *Client
 	node   string
@@ -22,8 +22,8 @@ type breaker struct {
 	// answered is when a command was last answered, in Unix nanoseconds.
 	answered atomic.Int64
 
-	// clusterBreaker marks the breaker of a whole cluster. It counts only failures before a node was reached, because
-	// each node has a breaker of its own.
+	// clusterBreaker marks the breaker of a whole cluster. Such a breaker counts only failures before a node was
+	// reached, because each node has a breaker of its own.
 	clusterBreaker bool
 }
 
@@ -49,19 +49,20 @@ type (
 	nodeReachedKey struct{} // *atomic.Bool: a node of the cluster took the command
 )
 
-// hook makes the commands of a node, or of a whole cluster, pass a breaker.
+// hook makes the commands of a node, or of a whole cluster, pass the embedded breaker.
 type hook struct{ *breaker }
 
 var _ redis.Hook = hook{}
 
-// DialHook does not change dialling.
+// DialHook returns a dialler that does the same as next, because the breaker guards only commands.
 func (b hook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return next(ctx, network, addr)
 	}
 }
 
-// ProcessHook bounds the duration of a command, and opens the breaker if the command fails.
+// ProcessHook returns next with the breaker around it: a command has bounded time, and opens the breaker if Redis
+// cannot serve it. While the breaker is open, the command ends with ErrDown.
 func (b hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
@@ -72,7 +73,8 @@ func (b hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook does the same for a pipeline.
+// ProcessPipelineHook returns next with the breaker around it, for a pipeline of commands. While the breaker is open,
+// each command of the pipeline ends with ErrDown.
 func (b hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
@@ -112,8 +114,8 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 		b.answered.Store(time.Now().UnixNano())
 	case ctx.Err() != nil: // the caller gave up before Redis could answer
 	case timedOut(err) && time.Now().UnixNano()-b.answered.Load() < int64(b.client.commandTimeout):
-		// Redis has answered others since the command began. A process that has too little CPU, or waits for a connection of
-		// its pool, is late by itself.
+		// Redis has answered other commands since this command began. A process that has too little CPU, or waits for a
+		// connection of its pool, is late by itself.
 	case b.clusterBreaker && nodeReached.Load(): // the node has a breaker of its own
 	default:
 		b.trip(err)
@@ -121,14 +123,14 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	return err
 }
 
-// timedOut reports whether a command had no answer in time.
+// timedOut reports whether err means that Redis, or a connection of the pool, did not answer in time.
 func timedOut(err error) bool {
 	late, ok := errors.AsType[net.Error](err)
 	return ok && late.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
 }
 
-// isFault reports whether Redis cannot serve now. An error reply is an answer, except LOADING, READONLY and
-// CLUSTERDOWN: the driver would retry each command after those.
+// isFault reports whether err means that Redis cannot serve now. An error reply is an answer, except LOADING, READONLY
+// and CLUSTERDOWN, after which the driver would retry each command.
 func isFault(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrDown) ||
 		errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
@@ -140,7 +142,8 @@ func isFault(err error) bool {
 	return true
 }
 
-// trip opens the breaker and starts its probe, unless it is open already.
+// trip opens the breaker because of err and starts its probes. If the breaker is open already, or the client is closed,
+// trip does nothing.
 func (b *breaker) trip(err error) {
 	c := b.client
 	c.mu.Lock()
@@ -157,8 +160,8 @@ func (b *breaker) trip(err error) {
 	c.probes.Go(func() { b.await(time.Now()) })
 }
 
-// await probes until the node answers, is no longer part of the cluster, or the client is closed. Before each probe it
-// asks the cluster which nodes serve: a dead master cannot redirect a command to the node that took its place.
+// await probes until the node answers, is no longer part of the cluster, or the client is closed. Before each probe
+// await asks the cluster which nodes serve: a dead master cannot redirect a command to the node that took its place.
 func (b *breaker) await(since time.Time) {
 	c := b.client
 	timer := time.NewTimer(probeInterval)
@@ -189,8 +192,8 @@ func (b *breaker) await(since time.Time) {
 	}
 }
 
-// needed reports whether the cluster now sends commands to the breaker's node. It does not if another node has
-// replaced it.
+// needed reports whether the cluster now sends commands to the breaker's node. The result is false only if the cluster
+// says that the node is no master.
 func (b *breaker) needed(ctx context.Context) bool {
 	cluster, ok := b.client.connection.(*redis.ClusterClient)
 	if !ok || b.clusterBreaker {

@@ -16,23 +16,23 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Options configures a client. The zero value is valid.
+// Options configures the log and the traces of a [Client]. The zero value is valid.
 type Options struct {
-	// Log reports once when Redis goes down, and once when it is back. Default: nothing is logged.
+	// Log reports when Redis, or a node of a cluster, goes down, and when it is back. Default: nothing is logged.
 	Log *slog.Logger
 
-	// Tracer records a span for each command, without its arguments. Default: no spans.
+	// Tracer records a span for each command except ping and log-in, without its arguments. Default: no spans.
 	Tracer trace.TracerProvider
 }
 
-// probeInterval is the pause between a failure and the first probe, and between probes.
+// probeInterval is the pause between a failure of Redis and the first probe, and between two probes.
 const probeInterval = 500 * time.Millisecond
 
-// Client is a Redis client that sends no commands while Redis fails. Commands then end with [ErrDown]. In a cluster
-// it does so for each node separately.
+// Client is a Redis client that sends no commands while Redis fails. Commands then end with [ErrDown]. In a cluster the
+// Client decides for each node separately.
 //
-// Its fields and methods name no type of go-redis. The compiler would otherwise emit go-redis' 1,500 methods again in
-// each package that reaches a Client. [Commands] returns the commands.
+// The fields and methods of Client name no type of go-redis. The compiler would otherwise emit go-redis' 1,500 methods
+// again in each package that reaches a Client. [Commands] returns the commands.
 type Client struct {
 	connection io.Closer // a redis.UniversalClient
 
@@ -51,13 +51,13 @@ type Client struct {
 	fault  error             // opened the last breaker
 }
 
-// Open returns a client of the Redis that cfg names. It does not wait for Redis: while Redis is down, commands end
-// with ErrDown. The caller closes the client.
+// Open returns a client of the Redis that cfg names. Open does not wait for Redis: while Redis is down, commands fail.
+// Open also turns off go-redis' own log for the whole process. The caller closes the client.
 func Open(cfg Config, o Options) (*Client, error) {
 	if !cfg.Enabled() {
 		return nil, fault("is not set")
 	}
-	t, err := parse(cfg.URL.Reveal())
+	t, err := parse(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,12 @@ func Open(cfg Config, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Commands returns the commands of c. They are guarded as [Client] says. The caller closes c, not the commands.
+// Commands returns the go-redis commands of c, which end with [ErrDown] while Redis fails. The caller closes c, not the
+// commands.
 func Commands(c *Client) redis.UniversalClient { return c.connection.(redis.UniversalClient) }
 
-// instrumentTracing adds a span to each command of node. It leaves out arguments: names of keys are pseudonyms and
-// values are properties of credentials. Neither belongs into a tracing system.
+// instrumentTracing adds a span to each command of node except ping and log-in, without the command's arguments. Names
+// of keys are pseudonyms, and values are properties of credentials. Neither belongs into a tracing system.
 func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	switch tracer.(type) {
 	case nil, noop.TracerProvider, *noop.TracerProvider:
@@ -127,11 +128,12 @@ func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	)
 }
 
-// Up reports whether Redis, or every master of a cluster, answered the last time. Before the first answer it is false.
+// Up reports whether Redis has answered a command before, and no fault now keeps commands from Redis or from a needed
+// node of a cluster.
 func (c *Client) Up() bool { return c.answered.Load() && c.stopped() == nil }
 
-// Reach returns nil if Redis answers now. It is the check for readiness. While no commands are sent, it returns the fault that
-// stopped them.
+// Reach returns nil if Redis answers a ping now. Reach is the check for readiness. While the Client sends no commands,
+// Reach returns the fault that stopped them.
 func (c *Client) Reach(ctx context.Context) error {
 	if err := c.stopped(); err != nil {
 		return err
@@ -139,7 +141,8 @@ func (c *Client) Reach(ctx context.Context) error {
 	return Commands(c).Ping(ctx).Err()
 }
 
-// stopped returns why Redis, or a master of a cluster, gets no commands; nil if it does.
+// stopped returns the reason why Redis, or a master of a cluster, gets no commands. The result is nil if all get
+// commands.
 func (c *Client) stopped() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +154,7 @@ func (c *Client) stopped() error {
 	return nil
 }
 
-// Close stops the probes and closes the connections.
+// Close stops the probes and closes the connections. A second call does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	closed := c.closed

@@ -29,7 +29,7 @@ type client struct {
 func (c client) Up() bool     { return c.guarded.Up() }
 func (c client) Close() error { return c.guarded.Close() }
 
-func open(t *testing.T, url config.Secret, o redisdb.Options) client {
+func open(t *testing.T, url config.ServerURL, o redisdb.Options) client {
 	t.Helper()
 	c, err := redisdb.Open(redisdb.Config{URL: url}, o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package redisdb
 
 import (
+	"context"
 	"crypto/tls"
 	"net/url"
 	"strings"
@@ -12,25 +13,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// stepLimit is how long one step of a command may take, unless the URL sets another limit.
+// stepLimit is how long one step of a command, such as a dial or a read, may take. The URL may set another limit.
 const stepLimit = 200 * time.Millisecond
 
-// sentinelDial is how long opening a connection may take when a Sentinel is asked first for the master. The driver
-// asks a hanging Sentinel four times, then the others. No command waits for that; later commands find the connection.
+// sentinelDial is how long it may take to open a connection when the driver first asks a Sentinel for the master. The
+// driver asks a hanging Sentinel four times, then the other Sentinels. No command waits that long; later commands find
+// the connection.
 const sentinelDial = 2 * time.Second
 
-// backoff is the longest pause before a step is retried, unless the URL sets another.
+// backoff is the longest pause before the driver retries a step with Sentinels or a cluster, unless the URL sets
+// another pause.
 const backoff = 20 * time.Millisecond
 
-// target is the meaning of a URL. Exactly one of the three is set.
+// target is a parsed REDIS_URL as options of go-redis. Exactly one of the three fields is set.
 type target struct {
 	node     *redis.Options
 	sentinel *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
 }
 
-// parse parses a URL. Its errors never quote the URL, which holds a password.
-func parse(text string) (target, error) {
+// parse returns the target of a REDIS_URL. The error is a [*config.Fault] without the text of the URL, which may hold a
+// password.
+func parse(server config.ServerURL) (target, error) {
+	text := server.Reveal()
 	u, err := url.Parse(text)
 	if err != nil {
 		return target{}, fault("is not a URL")
@@ -65,10 +70,32 @@ func parse(text string) (target, error) {
 		return target{}, fault("cannot be read: " + strings.ReplaceAll(err.Error(), text, "(the URL)"))
 	}
 	t.tune()
+	if server.HasPasswordFile() {
+		t.readPassword(server)
+	}
 	return t, nil
 }
 
-// encrypted reports whether connections use TLS.
+// readPassword makes each new connection to a server read its password from the file. Sentinels have another password,
+// which stays in the URL.
+func (t target) readPassword(server config.ServerURL) {
+	as := func(user string) func(context.Context) (string, string, error) {
+		return func(context.Context) (string, string, error) {
+			password, err := server.Password()
+			return user, password, err
+		}
+	}
+	switch {
+	case t.node != nil:
+		t.node.CredentialsProviderContext = as(t.node.Username)
+	case t.sentinel != nil:
+		t.sentinel.CredentialsProviderContext = as(t.sentinel.Username)
+	case t.cluster != nil:
+		t.cluster.CredentialsProviderContext = as(t.cluster.Username)
+	}
+}
+
+// encrypted reports whether connections to the target use TLS.
 func (t target) encrypted() bool {
 	switch {
 	case t.node != nil:
@@ -84,7 +111,7 @@ func fault(problem string) error {
 	return &config.Fault{Variable: "REDIS_URL", Problem: problem}
 }
 
-// tune sets the options that the URL left open to values that suit a cache.
+// tune sets the options that the URL left open to values that suit a cache: short limits and few retries.
 func (t target) tune() {
 	off := func() *maintnotifications.Config {
 		return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -114,7 +141,7 @@ func (t target) tune() {
 		defaultTimeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
 		requireTLS12(o.TLSConfig)
-		// All commands here use one key. Asking the cluster how to spread others would be a wasted round trip.
+		// All commands here use one key. To ask the cluster how to spread other commands would waste a round trip.
 		o.DisableRoutingPolicies = true
 		if o.MaxRetryBackoff == 0 {
 			o.MaxRetryBackoff = backoff
@@ -122,7 +149,7 @@ func (t target) tune() {
 	}
 }
 
-// defaultTimeouts sets the time limits that the URL left open.
+// defaultTimeouts sets each limit that the URL left open, which is 0, to stepLimit.
 func defaultTimeouts(limits ...*time.Duration) {
 	for _, limit := range limits {
 		if *limit == 0 {
@@ -131,8 +158,8 @@ func defaultTimeouts(limits ...*time.Duration) {
 	}
 }
 
-// retries sets the counts that the URL left open. One retry covers a pooled connection that Redis closed in the
-// meantime. More would only add to the cost of a dead Redis.
+// retries sets each count that the URL left open, which is 0, to 1. One retry covers a pooled connection that Redis
+// closed in the meantime. More retries would only add to the cost of a dead Redis.
 func retries(commands, dials *int) {
 	if *commands == 0 {
 		*commands = 1
@@ -142,14 +169,15 @@ func retries(commands, dials *int) {
 	}
 }
 
-// requireTLS12 sets the least TLS version if the parser left it open.
+// requireTLS12 sets the least TLS version to 1.2 if the parser left it open. A nil c means a connection without TLS.
 func requireTLS12(c *tls.Config) {
 	if c != nil && c.MinVersion == 0 {
 		c.MinVersion = tls.VersionTLS12
 	}
 }
 
-// commandTimeout is how long a whole command may take, retries included.
+// commandTimeout returns how long a whole command may take, retries included: the limit of its longest step, and 50 ms.
+// With Sentinels, the limit of opening a connection does not count.
 func (t target) commandTimeout() time.Duration {
 	const margin = 50 * time.Millisecond
 	switch {

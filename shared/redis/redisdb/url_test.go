@@ -1,6 +1,9 @@
 package redisdb
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +42,7 @@ func TestParse(t *testing.T) {
 		{"Cluster by addr", "redis://c1:1?addr=c2:2&addr=c3:3", meaning{kind: "cluster", addrs: []string{"c1:1", "c2:2", "c3:3"}, limit: 250 * time.Millisecond}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			target, err := parse(tt.in)
+			target, err := parse(config.NewServerURL(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +86,7 @@ func TestParseFaults(t *testing.T) {
 		{"bad duration", "redis://u:hunter2@h?read_timeout=long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Config{URL: config.NewSecret(tt.in)}.Validate()
+			err := Config{URL: config.NewServerURL(tt.in)}.Validate()
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -102,9 +105,48 @@ func TestRequireTLS(t *testing.T) {
 		"redis://h": false, "redis+sentinel://h?master_name=m": false, "redis+cluster://h": false,
 		"rediss://h": true, "rediss+sentinel://h?master_name=m": true, "rediss+cluster://h": true,
 	} {
-		err := Config{URL: config.NewSecret(url), RequireTLS: true}.Validate()
+		err := Config{URL: config.NewServerURL(url), RequireTLS: true}.Validate()
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	for _, url := range []string{
+		"redis://u@h", "redis+cluster://u@h", "redis+sentinel://sentinels:theirs@h?master_name=m&username=u",
+	} {
+		if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var cfg Config
+		if err := config.Load(&cfg, map[string]string{"REDIS_URL": url, "REDIS_PASSWORD_FILE": file}); err != nil {
+			t.Fatal(err)
+		}
+		target, err := parse(cfg.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var credentials func(context.Context) (string, string, error)
+		switch {
+		case target.node != nil:
+			credentials = target.node.CredentialsProviderContext
+		case target.sentinel != nil:
+			credentials = target.sentinel.CredentialsProviderContext
+			if o := target.sentinel; o.SentinelUsername != "sentinels" || o.SentinelPassword != "theirs" {
+				t.Errorf("%s: the Sentinels' user is %q", url, o.SentinelUsername)
+			}
+		default:
+			credentials = target.cluster.CredentialsProviderContext
+		}
+		for _, password := range []string{"first", "second"} {
+			if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if user, got, err := credentials(t.Context()); user != "u" || got != password || err != nil {
+				t.Errorf("%s: logs in as %q with %q, %v", url, user, got, err)
+			}
 		}
 	}
 }

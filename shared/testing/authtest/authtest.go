@@ -34,13 +34,13 @@ type Keys struct {
 // New returns a key database of t's own on the test binary's Postgres. On Citus the database is not distributed: package pgkeys
 // tests distributed keys. Copies of changed keys are invalidated in the Redis at redisURL, unless redisURL is empty. The
 // database is removed when t ends.
-func New(t testing.TB, redisURL config.Secret) *Keys {
+func New(t testing.TB, redisURL config.ServerURL) *Keys {
 	t.Helper()
 	return On(t, pgtest.Undistributed(t, pgkeys.Schema()), redisURL)
 }
 
 // On is like [New] with a database that has [pgkeys.Schema], such as one on a server of t's own.
-func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
+func On(t testing.TB, db pgtest.DB, redisURL config.ServerURL) *Keys {
 	t.Helper()
 	environ := map[string]string{
 		"AUTH_DATABASE_URL":         db.ReaderURL,

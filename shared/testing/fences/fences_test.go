@@ -21,14 +21,14 @@ func TestWorkspaceKeepsItsFences(t *testing.T) {
 	for _, v := range violations(all) {
 		t.Error(v)
 	}
-	for _, named := range append([]string{program, commandLine, destination, shell}, commandGroups...) {
+	for _, named := range append([]string{program, commandLine, destination, shell, copies}, commandGroups...) {
 		if !slices.ContainsFunc(all, func(p pkg) bool { return p.path == named }) {
 			t.Errorf("%s is fenced, but there is no such package", named)
 		}
 	}
 }
 
-func TestFencesOfTheCommandLine(t *testing.T) {
+func TestFencesOfCopiesAndTheCommandLine(t *testing.T) {
 	for _, tt := range []struct {
 		path, imports string
 		want          int
@@ -42,6 +42,11 @@ func TestFencesOfTheCommandLine(t *testing.T) {
 		{"cli/internal/destination", "cli/internal/read", 1},
 		{"cli/internal/operate", "cli/internal/command", 1},
 		{"cli/internal/export", "cli/internal/shell", 1},
+		{"cli/internal/destination", "copies/push", 0},
+		{"copies/files", "client", 0},
+		{"copies/files", "copies/parquetfile", 0},
+		{"copies", "shared/wire", 1},
+		{"copies/push", "cli/internal/shell", 1},
 	} {
 		if found := violations([]pkg{{path: tt.path, imports: []string{prefix + tt.imports}}}); len(found) != tt.want {
 			t.Errorf("%s imports %s: %q; want %d", tt.path, tt.imports, found, tt.want)

@@ -68,6 +68,8 @@ func importRules(path, imported string) []string {
 		broken = append(broken, "groups of commands share what they need in shell, or in a package below them")
 	case own == shell && path != program && path != commandLine && path != destination && !slices.Contains(commandGroups, path):
 		broken = append(broken, "what does the work of a command knows nothing of the command line")
+	case isCopies(path) && !isCopies(own) && own != "client":
+		broken = append(broken, "copies need nothing of ours but the public client")
 	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
 		broken = append(broken, "shared imports nothing but shared")
 	case from != "" && to != "" && from != to:
@@ -111,10 +113,15 @@ const (
 	shell       = "cli/internal/shell"
 )
 
+// copies is the module of the copies of a project.
+const copies = "copies"
+
 // commandGroups are the packages of the commands, one for each group of the help.
 var commandGroups = []string{
 	"cli/internal/try", "cli/internal/read", "cli/internal/send", "cli/internal/access", "cli/internal/operate",
 }
+
+func isCopies(path string) bool { return path == copies || strings.HasPrefix(path, copies+"/") }
 
 // serviceOf returns the service that a package belongs to, or "".
 func serviceOf(path string) string {

@@ -66,7 +66,12 @@ func (d *Document) parameterFaults(r routes.Route, path string, ask Ask) []strin
 			}
 		}
 		for _, value := range valuesOf(p) {
-			if a := ask(path + name + "=" + url.QueryEscape(value)); a.Status == http.StatusBadRequest {
+			query := path + name + "=" + url.QueryEscape(value)
+			a := ask(query)
+			if other, ok := described[parameter(a)]; ok && parameter(a) != name { // the one needs the other
+				a = ask(query + "&" + parameter(a) + "=" + url.QueryEscape(fmt.Sprint(other.Example)))
+			}
+			if a.Status == http.StatusBadRequest {
 				faults = append(faults, fmt.Sprintf("refuses the described %s=%s: %.200s", name, value, a.Body))
 			}
 		}
@@ -125,6 +130,14 @@ type errorBody struct {
 		Code    apierr.Code
 		Message string
 	}
+	Parameter string
+}
+
+// parameter returns the name of the parameter that a refusal is about, or "".
+func parameter(a Answer) string {
+	var body errorBody
+	_ = json.Unmarshal(a.Body, &body) // another answer is about none
+	return body.Parameter
 }
 
 func code(a Answer) apierr.Code {

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
@@ -171,7 +172,7 @@ func (i *Instance) template(ctx context.Context, s migrate.Schema) (string, erro
 		if err != nil {
 			return err
 		}
-		err = migrate.Up(ctx, i.roleURL(s.Name+"_owner", name), s, map[migrate.Role]string{
+		err = migrate.Up(ctx, config.NewServerURL(i.roleURL(s.Name+"_owner", name)), s, map[migrate.Role]string{
 			migrate.Reader: s.Name + "_reader", migrate.Ingest: s.Name + "_ingest",
 			migrate.Remover: s.Name + "_remover", migrate.Admin: s.Name + "_admin",
 		}, slog.New(slog.DiscardHandler))

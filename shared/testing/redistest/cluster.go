@@ -31,7 +31,7 @@ type Cluster struct {
 	Nodes []*Server
 
 	// URL names all nodes.
-	URL config.Secret
+	URL config.ServerURL
 
 	t   testing.TB
 	ids []string // of the nodes within the cluster
@@ -53,7 +53,7 @@ func StartCluster(t testing.TB) *Cluster {
 		c.ids[i] = c.text(s, "CLUSTER", "MYID")
 		c.do(s, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
-	c.URL = config.NewSecret("redis+cluster://" + c.Nodes[0].Addr() + "?" + strings.Join(query, "&"))
+	c.URL = config.NewServerURL("redis+cluster://" + c.Nodes[0].Addr() + "?" + strings.Join(query, "&"))
 	for i := range masters {
 		c.do(c.Nodes[2*i], "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)
 	}

@@ -33,7 +33,7 @@ const bound = 2 * time.Minute
 // Server is a redis-server for one test. It stores nothing on disk, so it is empty after a restart.
 type Server struct {
 	// URL is redis:// with a loopback port that stays the same after restarts.
-	URL config.Secret
+	URL config.ServerURL
 
 	t    testing.TB
 	port int
@@ -88,7 +88,7 @@ func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
-	s.URL = config.NewSecret("redis://127.0.0.1:" + strconv.Itoa(s.port))
+	s.URL = config.NewServerURL("redis://127.0.0.1:" + strconv.Itoa(s.port))
 	t.Cleanup(s.Kill)
 	return s
 }

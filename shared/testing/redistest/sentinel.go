@@ -26,7 +26,7 @@ type Sentinel struct {
 	Sentinels []*Server
 
 	// URL names the Sentinels.
-	URL config.Secret
+	URL config.ServerURL
 
 	t testing.TB
 }
@@ -47,7 +47,7 @@ func StartSentinel(t testing.TB) *Sentinel {
 		}
 		s.Sentinels = append(s.Sentinels, watcher)
 	}
-	s.URL = config.NewSecret("redis+sentinel://" + s.Sentinels[0].Addr() + "?" + strings.Join(query, "&"))
+	s.URL = config.NewServerURL("redis+sentinel://" + s.Sentinels[0].Addr() + "?" + strings.Join(query, "&"))
 	for _, w := range s.Sentinels {
 		s.until("a Sentinel knows the others and the replica", func(ctx context.Context) bool {
 			client := connect(w)

@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -102,6 +103,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	c := common(&cfg)
 	c.LogOutput = s.log
 	c.Auth.LookupLimit = time.Minute // on a busy machine, Postgres may take seconds to open a connection
+	c.StopTimeout = time.Minute      // as patient
 	c.HTTP.Ready = func(public, internal net.Addr) {
 		s.URL, s.InternalURL = "http://"+public.String(), "http://"+internal.String()
 		close(ready)
@@ -211,6 +213,41 @@ func described(r Request, a Answer) openapitest.Answer {
 func (s *Service) Get(t testing.TB, key, path string) Answer {
 	t.Helper()
 	return s.Do(t, Request{Path: path, Key: key})
+}
+
+// CheckRate checks that requests have a rate of perSecond and a burst of twice that, and returns an answer that was refused.
+// It sends 30 requests at once, and again if Redis answered too late to count them, as Redis may on a busy machine.
+func CheckRate(t testing.TB, perSecond int, get func() Answer) (refused Answer) {
+	t.Helper()
+	burst, rounds := 2*perSecond, 0
+	eventually.Succeeds(t, fmt.Sprintf("a rate of %d a second holds", perSecond), func() error {
+		answers := make(chan Answer, 30)
+		begin := time.Now()
+		for range cap(answers) {
+			go func() {
+				var a Answer
+				defer func() { answers <- a }() // get may end its goroutine
+				a = get()
+			}()
+		}
+		served := 0
+		for range cap(answers) {
+			if a := <-answers; a.Status == http.StatusTooManyRequests {
+				refused = a
+			} else {
+				served++
+			}
+		}
+		if rounds++; rounds == 1 && served < burst {
+			t.Errorf("%d of the first requests were served, and the burst is %d", served, burst)
+		}
+		// A process may serve up to a burst more than Redis has counted.
+		if most := 2*burst + perSecond*int(1+time.Since(begin).Seconds()); served > most || served == cap(answers) {
+			return fmt.Errorf("%d of %d requests were served, and %d may be", served, cap(answers), most)
+		}
+		return nil
+	})
+	return refused
 }
 
 // DoInternal sends a request to the internal listener.

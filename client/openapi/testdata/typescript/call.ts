@@ -77,6 +77,11 @@ answered(
   (counts) => counts[0]?.entries === 2,
 );
 answered(
+  "getEntriesOverview",
+  await client.GET("/projects/{projectId}/entries-overview", { params: { path: { projectId } }, headers: key }),
+  (overview) => overview.embeddables[0]?.entries === 2,
+);
+answered(
   "getEntriesFunnel",
   await client.GET("/projects/{projectId}/entries-funnel", { params: { path: { projectId }, query: { embeddable_id: "emb_1" } }, headers: key }),
   (funnels) => funnels[0]?.started === 1,

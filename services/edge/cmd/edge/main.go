@@ -1,4 +1,4 @@
-// Command edge routes requests to the services. It has no database.
+// Command edge routes requests to the services by their paths. The edge has no database.
 package main
 
 import (

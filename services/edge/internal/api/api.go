@@ -1,5 +1,6 @@
-// Package api owns the edge's routes, and the way of a request to its service and back. It buffers nothing and changes no
-// path. It answers by itself only where a service gives no answer.
+// Package api owns the edge's routes, and passes each request to its service and the answer back. The edge buffers no
+// body and changes no path of a request that it passes on. The edge itself answers the removal of a project, requests
+// that it refuses, and requests whose service gives no answer.
 package api
 
 import (
@@ -27,28 +28,28 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Options configures an Edge.
+// Options holds the routes, the addresses and the limits of an Edge.
 type Options struct {
 	// Routes are the known paths.
 	Routes routes.Table
 	// Exclude has the operations of Routes that get no route.
 	Exclude []string
-	// Addresses holds the address of each service, host:port. The paths of a service without one are unknown.
+	// Addresses holds the address of each service, host:port. The paths of a service without an address are unknown.
 	Addresses map[routes.Service]string
 	// Key is sent to the services, which then believe the forwarding headers.
 	Key config.Secret
-	// AnswerTimeout bounds the time from the end of a request to the headers of its answer. It does not bind the proxy.
-	// 0: no bound.
+	// AnswerTimeout bounds the time from the end of a request to the headers of its answer, except for the proxy. 0: no
+	// bound.
 	AnswerTimeout time.Duration
-	// Waits are the requests that wait for changes. Required.
+	// Waits bounds the requests that wait for changes. Required.
 	Waits *admission.Pool
 	// Stopping ends when requests that wait for changes should end. Required.
 	Stopping context.Context
-	// Telemetry takes the log and the metrics.
+	// Telemetry takes the log, the metrics and the traces. Required.
 	Telemetry *telemetry.Telemetry
 }
 
-// Edge sends requests to services.
+// Edge sends each request to the service that has its path, and keeps the connections to the services.
 type Edge struct {
 	o           Options
 	unreachable metric.Int64Counter
@@ -58,7 +59,7 @@ type Edge struct {
 	toServices, toProxy *http.Transport
 }
 
-// New returns an Edge.
+// New returns an Edge with the services in o.Addresses. The error means that a metric could not be created.
 func New(o Options) (*Edge, error) {
 	e := &Edge{o: o, toServices: newTransport(o.AnswerTimeout), toProxy: newTransport(0)}
 	var err error
@@ -77,11 +78,11 @@ func New(o Options) (*Edge, error) {
 const (
 	// dialTimeout bounds the time to connect to a service.
 	dialTimeout = 3 * time.Second
-	// idleTimeout is how long the edge keeps a connection to a service without a request. The service's IDLE_TIMEOUT must be
-	// longer: otherwise it may close the connection just when the edge sends a request.
+	// idleTimeout is how long the edge keeps a connection to a service without a request. The service's IDLE_TIMEOUT
+	// must be longer: otherwise the service may close the connection just when the edge sends a request.
 	idleTimeout = 60 * time.Second
-	// refreshEvery is how often idle connections are closed. A Kubernetes Service chooses a replica for each connection, so
-	// a new replica gets its share of the requests only over new connections.
+	// refreshEvery is how often idle connections are closed. A Kubernetes Service chooses a replica for each
+	// connection, so a new replica gets its share of the requests only over new connections.
 	refreshEvery = 30 * time.Second
 )
 
@@ -97,7 +98,8 @@ func newTransport(answerTimeout time.Duration) *http.Transport {
 	}
 }
 
-// Refresh closes idle connections from time to time until ctx ends, and then all that are idle.
+// Refresh closes all idle connections every refreshEvery until ctx ends, and once more at the end. New connections give
+// new replicas of a service their share of the requests.
 func (e *Edge) Refresh(ctx context.Context) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()
@@ -114,7 +116,8 @@ func (e *Edge) Refresh(ctx context.Context) {
 	}
 }
 
-// Routes returns a router of all paths whose service has an address. Any method of a path is the service's to answer.
+// Routes returns a router of all paths whose service has an address, without the excluded operations. The service
+// answers every method of a path. The edge itself answers the removal of a project.
 func (e *Edge) Routes() *httpapi.Router {
 	rt := httpapi.NewRouter()
 	for _, r := range e.o.Routes {
@@ -136,9 +139,10 @@ func (e *Edge) Routes() *httpapi.Router {
 // feed is the path whose requests may wait for changes.
 const feed = "/projects/{projectId}/entries-changes"
 
-// waiting passes requests to next. A request that may wait for changes is not among those in flight meanwhile. It has a place
-// among those that wait, which the client's network holds. Only the service knows whether the key is the project's, and
-// counts for the project.
+// waiting returns a handler that passes requests to next. While a request waits for changes, the edge does not count
+// the request as in-flight. Such a request takes a place in Options.Waits for the network of its client, or is refused
+// if there is no place. The service counts the requests of each project, because only the service knows whether a key
+// belongs to the project.
 func (e *Edge) waiting(next *service) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		wait := r.URL.Query().Get("wait")
@@ -180,10 +184,10 @@ func (e *Edge) newService(name routes.Service, address string) *service {
 	return s
 }
 
-// complaints receives ReverseProxy's messages about broken streams, which a client or a shutdown ended.
+// complaints is an io.Writer for ReverseProxy's messages about broken streams, which a client or a shutdown ended.
 type complaints struct{ log *slog.Logger }
 
-// Write logs one message.
+// Write logs one message of ReverseProxy for debugging.
 func (c complaints) Write(line []byte) (int, error) {
 	c.log.LogAttrs(context.Background(), slog.LevelDebug, "proxy", slog.String("says", strings.TrimSpace(string(line))))
 	return len(line), nil

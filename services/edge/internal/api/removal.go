@@ -14,14 +14,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// holders are the services that have a part of a project, in the order in which it is removed. Region is first, because it
-// revokes the project's keys.
+// holders are the services that have a part of a project, in the order in which the edge removes the parts. Region is
+// first, because region revokes the project's keys.
 var holders = []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments}
 
-// removeProject removes a project from all services, one after the other, and answers with the sums of their counts. With
-// "more", the request is to be repeated. A service without an address is not installed. If a service fails, the answer is
-// Unavailable, names it and quotes its error, and the rest keeps its data. The request may be repeated then, too. Region
-// checks the request: its refusal is the answer.
+// removeProject removes a project from the services that have an address, one after the other, and answers with the
+// sums of their counts. If the answer has "more", the client must repeat the request. If a service fails or region has
+// no address, the answer is Unavailable, and the later services keep their data. The client may repeat such a request
+// too. Region checks the request, so a refusal by region is the answer.
 func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 	if e.services[routes.Region] == nil {
 		return apierr.New(apierr.Unavailable, "No project can be removed: EDGE_SERVICES has no address of region, which revokes the keys.")
@@ -63,14 +63,14 @@ func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxRemoved bounds the answer of a service, in bytes. It has a few counts.
+// maxRemoved is how much of a service's answer to a removal the edge reads, in bytes. The answer has a few counts.
 const maxRemoved = 64 << 10
 
 // maxQuoted is the longest message of a service that the edge quotes, in bytes.
 const maxQuoted = 500
 
-// quoted returns the message of an error body after a colon, without its last full stop. Other bodies, and those with a
-// longer message, have none.
+// quoted returns the message of an error body after a colon, without its last full stop. quoted returns "" for other
+// bodies, and for a message longer than maxQuoted.
 func quoted(body []byte) string {
 	var e struct {
 		Error struct {
@@ -84,7 +84,8 @@ func quoted(body []byte) string {
 	return ": " + strings.TrimSuffix(e.Error.Message, ".")
 }
 
-// remove sends the request to the service, and reads the answer.
+// remove sends the client's removal r to the service, and reads up to maxRemoved bytes of the answer. Of the client's
+// headers, remove passes on the key alone.
 func (s *service) remove(r *http.Request) (status int, header http.Header, body []byte, err error) {
 	u := *r.URL
 	u.Scheme, u.Host = "http", s.address
@@ -99,7 +100,8 @@ func (s *service) remove(r *http.Request) (status int, header http.Header, body 
 	return answer.StatusCode, answer.Header, body, err
 }
 
-// add adds the counts of one service to sums. Numbers are summed, and a true stays true.
+// add adds the counts in body, the answer of one service, to sums. A boolean in sums is true if any service answered
+// true.
 func add(sums map[string]any, body []byte) error {
 	var part map[string]any
 	if err := json.Unmarshal(body, &part); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// service sends requests to one service.
+// service sends requests to one service, and passes the answers back to the clients.
 type service struct {
 	edge    *Edge
 	name    routes.Service
@@ -30,14 +30,14 @@ type service struct {
 	count   metric.MeasurementOption
 }
 
-// call is one request on its way.
+// call holds the state of one request while the edge passes the request to a service.
 type call struct {
 	info   *httpapi.Info
 	header http.Header // of the answer
 	body   *relay.Body // nil: the request has none
 
-	// begin says that the answer begins. It reports whether it may, which it may not if the edge has ended the wait. Nil: the
-	// request does not wait.
+	// begin marks the beginning of the answer. begin returns false if the edge has ended the wait before, so that no
+	// answer may begin. Nil: the request does not wait.
 	begin func() bool
 	ended bool // the edge has ended the wait, and nothing is answered
 }
@@ -46,13 +46,13 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// ServeHTTP sends r to the service, and passes the answer on.
+// ServeHTTP sends r to the service, and passes the answer on to the client.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, &call{info: httpapi.InfoFrom(r.Context()), header: w.Header()})
 }
 
-// wait is ServeHTTP for a request that waits for changes. If the edge stops before the answer begins, it ends the wait, and
-// asks again without one: the client gets its cursor at once.
+// wait sends r, a request that waits for changes, to the service. If the edge stops before the answer begins, wait ends
+// the request, and sends it again without a wait. Thus the client gets its cursor at once.
 func (s *service) wait(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -71,7 +71,7 @@ func (s *service) wait(w http.ResponseWriter, r *http.Request) {
 
 func (s *service) send(w http.ResponseWriter, r *http.Request, c *call) {
 	if protocol := r.Header.Get("Upgrade"); strings.ContainsFunc(protocol, func(c rune) bool { return c < ' ' || c > '~' }) {
-		// ReverseProxy refuses it, in a way that looks like a fault of the service.
+		// ReverseProxy refuses such a header, in a way that looks like a fault of the service.
 		httpapi.WriteError(w, r, apierr.BadParameter("Upgrade", strings.ToValidUTF8(protocol, "\uFFFD"), "the name of a protocol"))
 		return
 	}
@@ -84,7 +84,7 @@ func (s *service) send(w http.ResponseWriter, r *http.Request, c *call) {
 
 const requestIDHeader = "X-Request-Id"
 
-// rewrite makes the request that the service gets. ReverseProxy has removed the client's forwarding headers.
+// rewrite makes the request that the service gets. ReverseProxy has removed the client's forwarding headers before.
 func (s *service) rewrite(p *httputil.ProxyRequest) {
 	c := callOf(p.In.Context())
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", s.address
@@ -98,7 +98,9 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 	c.body.SendTrailers(p.Out.Trailer)
 }
 
-// introduce adds to h, the headers of a request to the service, what the edge knows about the client's request.
+// introduce sets the headers by which the edge introduces itself and the client to the service. These are the edge's
+// key, the address of the client, and the scheme and host of links. introduce also adds the trace context if there is
+// one, and the request's id, except for the proxy.
 func (s *service) introduce(ctx context.Context, h http.Header, info *httpapi.Info) {
 	h[httpserver.EdgeKeyHeader] = s.key
 	h["X-Forwarded-For"] = []string{info.ClientAddress}
@@ -109,7 +111,7 @@ func (s *service) introduce(ctx context.Context, h http.Header, info *httpapi.In
 		// The client named no host, so Host becomes the service's address. Links must not show that.
 		h["X-Forwarded-Host"] = []string{""}
 	}
-	if s.name != routes.Proxy { // which would send it on to its target
+	if s.name != routes.Proxy { // the proxy would send the id on to its target
 		h[requestIDHeader] = []string{info.RequestID}
 	}
 	if tel := s.edge.o.Telemetry; tel.Tracing() {
@@ -117,10 +119,11 @@ func (s *service) introduce(ctx context.Context, h http.Header, info *httpapi.In
 	}
 }
 
-// errStopped ends a wait, as the edge stops.
+// errStopped rejects the answer to a request whose wait the edge, while stopping, has ended.
 var errStopped = errors.New("the edge stops")
 
-// answered completes the headers of an answer.
+// answered adds the request's id to a service's answer without one, before ReverseProxy passes the answer on. The error
+// is errStopped if the edge has ended the wait for the answer.
 func (s *service) answered(res *http.Response) error {
 	c := callOf(res.Request.Context())
 	if c.begin != nil && !c.begin() {
@@ -134,7 +137,8 @@ func (s *service) answered(res *http.Response) error {
 	return nil
 }
 
-// failed answers a request to which the service gave no answer.
+// failed answers a request to which the service gave no answer. For a wait that the edge has ended, failed only sets
+// ended.
 func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r.Context())
 	if c.begin != nil && s.edge.o.Stopping.Err() != nil {
@@ -149,7 +153,9 @@ func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	httpapi.WriteError(w, r, s.fault(r, c.body.Fault(), err))
 }
 
-// fault says why there is no answer. unread is why the client's body could not be read, nil if it could.
+// fault returns the error that tells the client why the service gave no answer, and counts services that could not be
+// reached. unread is the reason why the client's body could not be read, nil if the body could be read. err is the
+// error of the connection to the service.
 func (s *service) fault(r *http.Request, unread, err error) error {
 	ctx := r.Context()
 	switch {

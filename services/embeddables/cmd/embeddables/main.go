@@ -1,4 +1,5 @@
-// Command embeddables serves operations 5 and 6: a project's embeddables and their versions.
+// Command embeddables serves a project's embeddables and their versions (operations 5 and 6 of the API), and migrates
+// their database.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
+// Package api owns the routes and handlers of the embeddables service. The handlers read records through [Reader].
 package api
 
 import (
@@ -24,18 +24,18 @@ type Reader interface {
 	Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error)
 }
 
-// Config bounds the requests of clients.
+// Config holds the limits of the requests that clients send, such as the greatest number of records in a page.
 type Config struct {
 	httpapi.Limits
 }
 
-// API serves operations 5 and 6, and the reads of one embeddable and of one version.
+// API has a handler for each read: operations 5 and 6 (the lists), one embeddable, and one version.
 type API struct {
 	cfg   Config
 	store Reader
 }
 
-// Routes lists every public route of the service.
+// Routes returns a router with every public route of the service. guard requires a key with the scope EmbeddablesRead.
 func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	a := &API{cfg: cfg, store: store}
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EmbeddablesRead, h) }
@@ -48,7 +48,7 @@ func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	return rt
 }
 
-// listEmbeddables is operation 5.
+// listEmbeddables is operation 5: it answers with a page of a project's embeddables.
 func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// getEmbeddable reads one embeddable.
+// getEmbeddable answers with one embeddable and its definition.
 func (a *API) getEmbeddable(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := embeddablePath(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *API) getEmbeddable(w http.ResponseWriter, r *http.Request) error {
 	return a.writeDocument(w, r, d)
 }
 
-// listVersions is operation 6.
+// listVersions is operation 6: it answers with a page of an embeddable's versions, without their definitions.
 func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := embeddablePath(r)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// getVersion reads one version.
+// getVersion answers with one version and its definition.
 func (a *API) getVersion(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := embeddablePath(r)
 	if err != nil {

@@ -13,14 +13,15 @@ import (
 
 // Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutEmbeddables returns how many embeddables were new or changed the stored ones, and how many of these replaced one.
+	// PutEmbeddables returns how many embeddables were new or changed the stored ones, and how many of these replaced a
+	// stored embeddable.
 	PutEmbeddables(ctx context.Context, projectID string, embeddables []embeddable.Embeddable) (stored, replaced int, err error)
-	// PutVersions returns how many versions were new. It also returns the indexes, in order, of those that differ
-	// from the stored version of their number.
+	// PutVersions returns how many versions were new. PutVersions also returns the indexes, in order, of the versions
+	// that differ from the stored version of the same number.
 	PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error)
 }
 
-// AddIngest adds the routes under /internal that store records.
+// AddIngest adds the routes under /internal that store records. A request to a route needs one of the ingest keys.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
@@ -28,7 +29,8 @@ func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *serv
 	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store.PutVersions), options)))
 }
 
-// NewDry returns the ingest of embeddables or versions that stores nothing.
+// NewDry returns an ingest that checks and counts records, and stores nothing. resource is "embeddables"; each other
+// name means versions.
 func NewDry(resource string) *ingest.Dry {
 	if resource == "embeddables" {
 		return ingest.NewDry(embeddableKind(nil), func(r *embeddable.Embeddable) ingest.Identity {
@@ -40,13 +42,14 @@ func NewDry(resource string) *ingest.Dry {
 	})
 }
 
-// conflict rejects a version that differs from the stored one of its number.
+// conflict is the fault of a version that differs from the stored version of the same number.
 var conflict = ingest.Fault{
 	Code:    ingest.Conflict,
 	Message: "The version of this number is stored with another saved_at or json_string, and a version never changes.",
 }
 
-// embeddableKind reads embeddables in the format in which the API returns one.
+// embeddableKind describes the fields of an embeddable to package ingest, in the format of the API. store stores the
+// embeddables of one project, and is nil for a dry run.
 func embeddableKind(store func(context.Context, string, []embeddable.Embeddable) (ingest.Result, error)) ingest.Kind[embeddable.Embeddable] {
 	type e = embeddable.Embeddable
 	id := ingest.Identifier()
@@ -64,7 +67,8 @@ func embeddableKind(store func(context.Context, string, []embeddable.Embeddable)
 	}
 }
 
-// versionKind reads versions in the format in which the API returns one, with project_id.
+// versionKind describes the fields of a version to package ingest, in the format of the API, with project_id. put
+// stores the versions of one project, and is nil for a dry run.
 func versionKind(put func(context.Context, string, []embeddable.Version) (stored int, conflicts []int, err error)) ingest.Kind[embeddable.Version] {
 	type v = embeddable.Version
 	id := ingest.Identifier()

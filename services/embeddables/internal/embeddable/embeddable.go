@@ -1,5 +1,5 @@
-// Package embeddable owns the nouns of the service: embeddables, their versions and their definitions, and how a
-// caller asks for a list of them. It does no I/O.
+// Package embeddable defines the records of the service: embeddables, their versions and their definitions. The package
+// also defines the bounds of lists, and does no I/O.
 package embeddable
 
 import (
@@ -19,7 +19,7 @@ type Embeddable struct {
 	Definition string // JSON, byte for byte as it was received
 }
 
-// Version is a saved state of an embeddable. It never changes. The time is in Unix microseconds.
+// Version is a saved state of an embeddable, which never changes. SavedAt is in Unix microseconds.
 type Version struct {
 	ProjectID    string
 	EmbeddableID string
@@ -28,24 +28,25 @@ type Version struct {
 	Definition   string // JSON, byte for byte as it was received
 }
 
-// MaxVersion is the greatest number of a version; the least is 0. Every JSON reader reads these numbers without
-// rounding.
+// MaxVersion is the greatest number of a version; the least is 0. JSON readers that read numbers as floating point read
+// numbers up to MaxVersion without rounding.
 const MaxVersion = 1<<53 - 1
 
-// Document is one record with its definition, as JSON.
+// Document is one embeddable or one version with its definition, as JSON.
 type Document struct {
-	// Whole is the document, or nil if it is long.
+	// Whole is the document, or nil if the document is long.
 	Whole []byte
-	// Pieces yields a long document piece by piece. A piece is valid until the next one.
+	// Pieces yields a long document piece by piece, and can be iterated once. A piece is valid until the next one. Nil
+	// if Whole is set.
 	Pieces iter.Seq2[[]byte, error]
-	// Name identifies the content of a long document.
+	// Name identifies the content of a long document. Nil if Whole is set.
 	Name []byte
 }
 
 // Embeddables are listed by their id alone: the key of a position is 0.
 
-// Bounds returns the start and the end of the list of embeddables. No id is empty. No id is greater than the greatest
-// character, repeated up to the length of an identifier.
+// Bounds returns the start and the end of the list of embeddables, which is in the order of the ids. No id is empty. No
+// id is greater than the greatest character, repeated up to the length of an identifier.
 func Bounds() (start, end pagelist.Position) {
 	const greatest = "\U0010FFFF"
 	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, wire.MaxIdentifierBytes/len(greatest))}
@@ -53,7 +54,8 @@ func Bounds() (start, end pagelist.Position) {
 
 // Versions are listed by their number alone: the id of a position is empty.
 
-// VersionBounds returns the start and the end of a list of versions in its order.
+// VersionBounds returns the start and the end of a list of versions: before the least number and after the greatest
+// number. If descending, the start is after the greatest number, and the end is before the least number.
 func VersionBounds(descending bool) (start, end pagelist.Position) {
 	low, high := pagelist.Position{Key: -1}, pagelist.Position{Key: MaxVersion + 1}
 	if descending {
@@ -62,7 +64,7 @@ func VersionBounds(descending bool) (start, end pagelist.Position) {
 	return low, high
 }
 
-// Removed counts the removed records of a project.
+// Removed counts the records that one removal of a project removed. With More, the client must repeat the removal.
 type Removed struct {
 	Embeddables int  `json:"embeddables"`
 	Versions    int  `json:"versions"`

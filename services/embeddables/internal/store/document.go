@@ -17,8 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// The columns of a row with one part of a definition. furtherParts returns only the first column. The first
-// statements of a document also return the hash, and then columns of the record.
+// The indexes of the columns of a row with one part of a definition. furtherParts returns only columnContent.
+// getEmbeddable and getVersion also return columnHash, and then columns of the record.
 const (
 	columnContent = iota
 	columnHash    // in hexadecimal
@@ -66,8 +66,9 @@ ORDER BY part LIMIT $4`
 // partsAtOnce is how many parts of a definition one statement reads: a megabyte.
 const partsAtOnce = 4
 
-// document reads a record and the first parts of its definition with sql. It reads further parts when the caller asks
-// for them, and returns each connection before it hands out a piece. The definition of a hash never changes.
+// document reads a record and the first parts of its definition with sql. args begin with the project. head returns the
+// beginning of the JSON from the first row. missing is the error when there is no record. document reads further parts
+// only when the caller iterates over Pieces, and holds no connection while the caller has a piece.
 func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
 	var body, tag []byte
 	var name string // of the definition: its hash
@@ -102,14 +103,16 @@ func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, m
 	return embeddable.Document{Whole: append(body, documentTail...)}, nil
 }
 
-// errIncomplete keeps an incomplete document from looking complete.
+// errIncomplete is the error for a definition whose stored parts do not match its hash, so that an incomplete document
+// does not look complete.
 var errIncomplete = errors.New("a definition is not what its hash says")
 
-// named reports whether content has the hash name.
+// named reports whether the hash of content is name, in hexadecimal.
 func named(content hash.Hash, name string) bool { return hex.EncodeToString(content.Sum(nil)) == name }
 
-// pieces yields the first piece of a long document and then reads on. content holds the hash of the parts so far. It
-// yields the last piece only if all parts together have the hash name.
+// pieces returns an iterator for one use. The iterator yields first, the first piece of a long document, and then reads
+// on. content holds the hash of the parts so far. The last piece comes only if all parts together have the hash name,
+// and otherwise errIncomplete.
 func pieces(ctx context.Context, pool pgdb.Querier, first []byte, content hash.Hash, project any, name string) func(yield func([]byte, error) bool) {
 	return func(yield func([]byte, error) bool) {
 		if !yield(first, nil) {

@@ -9,7 +9,8 @@ import (
 // Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
 // index of the project serves it, even if tables are distributed by project.
 
-// The columns of a listed embeddable's row. The constants below are their indexes.
+// embeddableColumns are the columns of an embeddable in a list. columnID and the constants after it are the indexes of
+// the columns.
 const embeddableColumns = `embeddable_id, title, group_id`
 
 const (
@@ -18,13 +19,13 @@ const (
 	columnGroupID
 )
 
-// embeddables is the list of a project's embeddables, by id.
+// embeddables holds the statements that list a project's embeddables in the order of their ids.
 var embeddables = pagelist.Keyset{
 	Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
 	Where: "project_id = $1", Parameters: 1,
 }.Statements(false)
 
-// embeddableQuery reads a project's embeddables.
+// embeddableQuery returns the query that lists a project's embeddables.
 func embeddableQuery(pool pgdb.Querier, projectID string) *pagelist.Query {
 	project := wire.AppendText(nil, []byte(projectID))
 	return &pagelist.Query{
@@ -40,14 +41,15 @@ func embeddableQuery(pool pgdb.Querier, projectID string) *pagelist.Query {
 	}
 }
 
-// appendEmbeddable appends an Embeddable of the API. project is the id of the project as a JSON string.
+// appendEmbeddable appends an Embeddable of the API to dst as JSON. project is the project's id as a JSON string.
 func appendEmbeddable(dst, project []byte, row *pgdb.Raw) []byte {
 	dst = append(dst, `{"embeddable_id":`...)
 	dst = wire.AppendText(dst, row.Text(columnID))
 	return append(appendMembers(dst, project, row.Text(columnTitle), row.Text(columnGroupID)), '}')
 }
 
-// appendMembers appends the members after the id that an embeddable has in a list and as a document.
+// appendMembers appends the JSON members title, group_id and project_id, which an embeddable has in a list and as a
+// document.
 func appendMembers(dst, project, title, group []byte) []byte {
 	dst = append(dst, `,"title":`...)
 	dst = wire.AppendText(dst, title)

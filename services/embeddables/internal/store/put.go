@@ -21,7 +21,7 @@ import (
 const insertEmbeddables = `
 INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)`
 
-// The record that was sent last is kept.
+// unlessSame replaces a stored embeddable with a record that differs, so that the last record sent is kept.
 const unlessSame = `
 ON CONFLICT (project_id, embeddable_id) DO UPDATE
 SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
@@ -40,7 +40,7 @@ VALUES ($1, $2, $3, $4, $5)` + unlessSame
 const insertVersions = `
 INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)`
 
-// Of several versions with the same number, the first is stored.
+// unlessNumbered keeps a stored version. Of several new versions with the same number, the first is stored.
 const unlessNumbered = `
 ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1`
@@ -54,7 +54,8 @@ ORDER BY u.embeddable_id, u.version_number, u.line` + unlessNumbered
 const putVersion = insertVersions + `
 VALUES ($1, $2, $3, $4, $5)` + unlessNumbered
 
-// conflictingVersions returns the given versions that differ from the stored ones, counted from 1.
+// conflictingVersions returns the positions, from 1, of the given versions that differ from the stored version of the
+// same number.
 const conflictingVersions = `
 SELECT u.line
 FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
@@ -77,7 +78,7 @@ FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part,
 const putDefinition = insertDefinitions + `
 VALUES ($1, $2, $3, $4)` + unlessKnown
 
-// knownEmbeddables counts which of the given embeddables are stored.
+// knownEmbeddables returns how many of the given embeddables are stored.
 const knownEmbeddables = `
 SELECT count(*)
 FROM embeddables
@@ -88,7 +89,7 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of embeddables.
+// NewWriter returns a Writer that writes to pool. The pool's role needs SELECT and INSERT, and UPDATE of embeddables.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
@@ -97,9 +98,9 @@ var (
 	definitionsPut = insert.Put{Arrays: putDefinitions, Values: putDefinition}
 )
 
-// PutEmbeddables stores embeddables of one project in one transaction. It returns how many were new or changed the
-// stored ones, and how many of these replaced a stored one. Its outcome is the same as storing them one by one. It is
-// idempotent.
+// PutEmbeddables stores embeddables of one project in one transaction. stored is how many were new or changed the
+// stored ones, and replaced is how many of these replaced a stored one. replaced is exact unless another transaction
+// stores the same ids meanwhile. The database ends up as if the embeddables were stored one by one.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored, replaced int, err error) {
 	batches := insert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -125,7 +126,7 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 	return stored, replaced, err
 }
 
-// embeddableColumnsOf returns the columns of embeddables in the order of insertEmbeddables.
+// embeddableColumnsOf returns the columns of the embeddables in list, in the order of insertEmbeddables.
 func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 	return []any{
 		insert.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
@@ -135,8 +136,9 @@ func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 	}
 }
 
-// PutVersions stores versions of one project in one transaction. It returns how many were new, and the indexes, in
-// order, of those that differ from the stored version of their number. It is idempotent.
+// PutVersions stores versions of one project in one transaction. stored is how many versions were new. conflicts are
+// the indexes, in order, of the versions that differ from the stored version of the same number. PutVersions is
+// idempotent.
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
 	columns := versionColumnsOf(versions)
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -184,8 +186,8 @@ func conflictsAmong(ctx context.Context, tx pgx.Tx, args []any) ([]int, error) {
 	return lines, err
 }
 
-// putAllDefinitions stores the definitions of records, each content once. Every transaction does this last and in the
-// order of the hashes, so that two of them can wait for each other but not deadlock.
+// putAllDefinitions stores the definitions that of returns for the records, each content once. Every transaction stores
+// definitions last and in the order of the hashes. So one transaction may wait for another, but two do not deadlock.
 func putAllDefinitions[T any](ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, records []T, of func(*T) string) error {
 	contents := make(map[embeddable.Hash]string, len(records))
 	for i := range records {

@@ -17,8 +17,8 @@ type Remover struct {
 // NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 
-// Project removes all embeddables of a project with their versions and definitions, or a part if there are many. Its
-// result is right even with an error. It can be repeated.
+// Project removes all embeddables of a project with their versions and definitions. If there are many, Project removes
+// a part and sets More. The counts are right even with an error. The caller can repeat Project.
 func (m *Remover) Project(ctx context.Context, projectID string) (r embeddable.Removed, err error) {
 	n, more, err := remove.Project(ctx, m.pool, projectID,
 		remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"}, remove.Table{Name: "definitions", Key: "definition_hash"})

@@ -1,5 +1,5 @@
-// Package store keeps embeddables, their versions and their definitions in Postgres. It owns the service's SQL and
-// schema. It turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
+// Package store keeps embeddables, their versions and their definitions in Postgres. The package owns the service's SQL
+// and schema, and turns rows into the JSON of the API without a struct for each row. Package api handles HTTP.
 package store
 
 import (
@@ -16,11 +16,13 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
+// migrations holds the SQL files of the schema, one for each migration.
+//
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing. The remover deletes.
+// Schema returns the service's migrations and the rights of each role. The reader role only selects. The ingest role
+// also writes, but deletes nothing. The remover role selects and deletes.
 func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -37,7 +39,7 @@ func Schema() migrate.Schema {
 	}
 }
 
-// Store reads records with one pool.
+// Store reads embeddables, versions and definitions with one pool.
 type Store struct {
 	pool pgdb.Querier
 }
@@ -45,13 +47,13 @@ type Store struct {
 // New returns a Store that reads from pool. The pool's role needs SELECT.
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
-// Embeddables opens a page of a project's embeddables.
+// Embeddables opens a page of a project's embeddables. The caller must close the List.
 func (s *Store) Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error) {
 	return pagelist.Open(ctx, embeddableQuery(s.pool, projectID), page)
 }
 
-// Versions opens a page of an embeddable's versions. The error is an EmbeddableDoesNotExist if the project has no
-// such embeddable.
+// Versions opens a page of an embeddable's versions. The caller must close the List. The error is an
+// EmbeddableDoesNotExist if the project has no such embeddable.
 func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
 	return pagelist.Open(ctx, versionQuery(s.pool, projectID, embeddableID, descending), page)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// The columns of a listed version's row. The constants below are their indexes.
+// versionColumns are the columns of a version in a list. columnNumber and columnSavedAt are the indexes of the columns.
 const versionColumns = `version_number, saved_at`
 
 const (
@@ -15,14 +15,15 @@ const (
 	columnSavedAt
 )
 
-// versions is the list of an embeddable's versions, by number.
+// versions holds the statements that list an embeddable's versions by number, in both directions.
 var versions = pagelist.Keyset{
 	Table: "versions", Columns: versionColumns, Key: "version_number",
 	Where: "project_id = $1 AND embeddable_id = $2", Parameters: 2,
 	Parent: "SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2",
 }.Orders()
 
-// versionQuery reads an embeddable's versions.
+// versionQuery returns the query that lists an embeddable's versions. Without such an embeddable, the query fails with
+// an EmbeddableDoesNotExist.
 func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending bool) *pagelist.Query {
 	id := wire.AppendText(nil, []byte(embeddableID))
 	return &pagelist.Query{
@@ -39,7 +40,7 @@ func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending 
 	}
 }
 
-// appendVersion appends an EmbeddableVersion of the API. id is the id of the embeddable as a JSON string.
+// appendVersion appends an EmbeddableVersion of the API to dst as JSON. id is the embeddable's id as a JSON string.
 func appendVersion(dst, id []byte, row *pgdb.Raw) []byte {
 	dst = append(dst, `{"embeddable_id":`...)
 	dst = append(dst, id...)

@@ -1,4 +1,6 @@
-// Command entries serves operations 1 to 4: a project's entries, their events and page views.
+// Command entries serves a project's entries, their events and page views, the change feed and the insights. The
+// internal listener takes in records, and removes records for administrators. The argument migrate migrates the
+// database instead.
 package main
 
 import (

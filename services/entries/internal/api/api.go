@@ -1,9 +1,11 @@
-// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
+// Package api owns the routes and handlers of the entries service. The package reads records from the store through
+// [Reader], and insights through [Insights].
 package api
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/lectern-dev/lectern/shared/admission"
@@ -16,9 +18,9 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Reader is the part of the store that the handlers use.
+// Reader is the part of the store from which the handlers read single entries, lists and the change feed.
 type Reader interface {
-	// Entry returns one entry as JSON. The error is an EntryNotFound if there is none.
+	// Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
 	Entry(ctx context.Context, projectID, entryID string) ([]byte, error)
 	// Entries, PageViews and Events open a page of a list. The error of Events may be an EntryNotFound.
 	Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
@@ -26,33 +28,35 @@ type Reader interface {
 	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
 	// Changes opens a page of the change feed.
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
-	// LastSeq reads the newest number of a project's changes; 0 for none.
+	// LastSeq returns the number of the project's newest change, or 0 if the project has no changes.
 	LastSeq(ctx context.Context, projectID string) (int64, error)
 }
 
-// Config bounds the requests of clients.
+// Config limits the requests of clients: the length of a page, and how many requests may wait for changes.
 type Config struct {
 	httpapi.Limits
 
 	admission.WaitOptions
 }
 
-// Options holds what Routes needs.
+// Options holds the settings and the dependencies that [Routes] needs. All fields except Build are required.
 type Options struct {
 	Config Config
 	Store  Reader
-	// Insights returns a reader for one request, which keeps reading from one database.
+	// Insights returns a reader for one request, whose answers are not older than the result of an earlier call of
+	// Version.
 	Insights func() Insights
 	Guard    *auth.Guard
 	Watch    Watch
 	Waits    *admission.Pool // requests that wait for changes
-	// Build names the build in the ETags of insights, so that a corrected computation makes new ones.
+	// Build names the build in the ETags of insights, so that a corrected computation gets other ETags.
 	Build string
-	// Stopping ends when requests that wait for changes should end.
+	// Stopping is a context that ends when the service shuts down. Requests that wait for changes are then answered
+	// at once.
 	Stopping context.Context
 }
 
-// API serves operations 1 to 4, the change feed and the insights.
+// API has the handlers of all public routes of the service: lists, single entries, the change feed and the insights.
 type API struct {
 	cfg      Config
 	store    Reader
@@ -64,7 +68,8 @@ type API struct {
 	stopping context.Context
 }
 
-// Routes lists every public route of the service.
+// Routes returns a router with every public route of the service. Each route requires a key with the scope
+// entries:read.
 func Routes(o Options) *httpapi.Router {
 	a := &API{cfg: o.Config, store: o.Store, insights: o.Insights, watch: o.Watch, guard: o.Guard, waits: o.Waits, build: o.Build, stopping: o.Stopping}
 	guard := o.Guard
@@ -77,18 +82,19 @@ func Routes(o Options) *httpapi.Router {
 	rt.Get("/projects/{projectId}/entries-page-views", read(a.listPageViews))
 	rt.Get("/projects/{projectId}/entries-changes", read(a.listChanges))
 	rt.Get("/projects/{projectId}/entries-counts", read(a.counts))
+	rt.Get("/projects/{projectId}/entries-overview", read(a.overview))
 	rt.Get("/projects/{projectId}/entries-funnel", read(a.funnel))
 	rt.Get("/projects/{projectId}/entries-answers", read(a.answers))
 	return rt
 }
 
-// The parameters of the lists that have filters.
+// The names of the query parameters that the lists with filters accept: the filters and the other parameters.
 var (
 	entryParameters    = parameters(entry.ListEntries, "limit", "sort", "direction", "cursor")
 	pageViewParameters = parameters(entry.ListPageViews, "limit", "direction", "include_urls", "cursor")
 )
 
-// listEntries is operation 1.
+// listEntries serves GET /projects/{projectId}/entries: a page of a project's entries, with filters.
 func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -110,7 +116,7 @@ func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// getEntry is operation 2.
+// getEntry serves GET /projects/{projectId}/entries/{entryId}: one entry.
 func (a *API) getEntry(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := entryPath(r)
 	if err != nil {
@@ -126,7 +132,7 @@ func (a *API) getEntry(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteBody(w, r, "application/json", body, "")
 }
 
-// listEvents is operation 3.
+// listEvents serves GET /projects/{projectId}/entries/{entryId}/events: a page of an entry's events, by timestamp.
 func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := entryPath(r)
 	if err != nil {
@@ -153,7 +159,8 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// listPageViews is operation 4.
+// listPageViews serves GET /projects/{projectId}/entries-page-views: a page of entries with filters, each entry with
+// its page views.
 func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -173,7 +180,7 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// parameters returns the names of the filters of an operation, and of its own parameters.
+// parameters returns the names in own, followed by the parameters of the filters that the given operations have.
 func parameters(of entry.Operations, own ...string) []string {
 	for f := range entry.Filters(of) {
 		own = append(own, f.Parameter)
@@ -181,7 +188,8 @@ func parameters(of entry.Operations, own ...string) []string {
 	return own
 }
 
-// readFilters reads the filters of an operation, and returns those that the request sets.
+// readFilters reads the filters of an operation from q, and returns a condition for each filter that the request sets.
+// Faults in the values are recorded in q.
 func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) {
 	for f := range entry.Filters(of) {
 		if !q.Has(f.Parameter) {
@@ -195,21 +203,36 @@ func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) 
 			c.Value = q.Time(f.Parameter, 0)
 		case entry.Is:
 			c.Value = q.Bool(f.Parameter, false)
+		case entry.Answers:
+			c.Value = readAnswer(q, f.Parameter)
+		case entry.AnswerKey:
+			if c.Value = q.Identifier(f.Parameter); !q.Has("answer") {
+				q.Fail("answer", "JSON, because answer_key is the key of an answer")
+			}
+		case entry.Contains:
+			c.Value = readSearch(q, f.Parameter)
+		case entry.Number:
+			c.Value = int64(q.Int(f.Parameter, 0, math.MinInt64, math.MaxInt64))
 		}
 		set = append(set, c)
 	}
 	return set
 }
 
-// readList reads the parameters that the lists of entries and of page views have in common.
+// readList reads the filters and the direction of a list from q, and records faults in q. A request that sets
+// furthest_page must also set embeddable_id.
 func readList(q *httpapi.Query, project string, of entry.Operations) entry.List {
+	if q.Has("furthest_page") {
+		needEmbeddable(q) // the same index is a different page in another embeddable
+	}
 	return entry.List{
 		Selection:  entry.Selection{ProjectID: project, Conditions: readFilters(q, of)},
 		Descending: q.Descending(),
 	}
 }
 
-// page reads which part of the list the client asks for.
+// page reads from q which page of the list l the client asks for. name is the name of the list in cursors. The error is
+// the first fault that is recorded in q.
 func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.ListRequest, error) {
 	filters := make(map[string]string, len(l.Conditions))
 	for _, c := range l.Conditions {

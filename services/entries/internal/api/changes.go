@@ -20,14 +20,14 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
-// Watch waits for changes of projects.
+// Watch is the part of [watch.Watch] that the change feed uses.
 type Watch interface {
-	// Wait returns the changes that ask is for as soon as there are any, or an error if ctx ends first.
+	// Wait returns an Answer as soon as there are changes for which ask asks, or an error if ctx ends first.
 	Wait(ctx context.Context, ask change.Ask) (watch.Answer, error)
 }
 
 const (
-	// defaultChanges is the limit of a request for changes that sets none.
+	// defaultChanges is how many changes a page has at most if the request sets no limit.
 	defaultChanges = 1000
 
 	// maxWait is the greatest value of the parameter wait, in seconds.
@@ -37,7 +37,8 @@ const (
 	longestWait = 55 * time.Second
 )
 
-// listChanges is the change feed.
+// listChanges serves GET /projects/{projectId}/entries-changes, the change feed. If the page is empty and wait is more
+// than 0, the request waits for a change. A HEAD request never waits.
 func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -80,8 +81,9 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	return a.writeChanges(w, r, l, page)
 }
 
-// startOf reads the parameter after: the number after which the feed starts, or now. Links to the next page omit it, because
-// they have a cursor.
+// startOf reads the parameter after: the number of the change after which the feed starts, or 0 without the parameter.
+// If now is true, the feed starts after the newest change instead. startOf removes the parameter from q, because links
+// to the next page have a cursor instead.
 func startOf(q *httpapi.Query) (after int64, now bool) {
 	const name = "after"
 	if !q.Has(name) {
@@ -99,7 +101,7 @@ func startOf(q *httpapi.Query) (after int64, now bool) {
 	return int64(n), now
 }
 
-// writeChanges answers with a page that was read.
+// writeChanges answers with a page of changes. The header X-Last-Seq has the number of the project's newest change.
 func (a *API) writeChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, page *change.Page) error {
 	memory := int64(pagelist.Memory)
 	if body, whole := page.Whole(); whole {
@@ -109,7 +111,8 @@ func (a *API) writeChanges(w http.ResponseWriter, r *http.Request, l httpapi.Lis
 	return l.WriteFeed(w, r, page.Chunks(), memory, pagelist.Position{Key: page.Examined}, page.More)
 }
 
-// writeAnswer answers with a page that was read for several requests.
+// writeAnswer answers with a page that the [watch.Watch] has read, or with a copy of an empty page. The header
+// X-Last-Seq has the number of the project's newest change.
 func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, answer watch.Answer) error {
 	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(answer.Last, 10)}
 	body := func(yield func([]byte, error) bool) { yield(answer.Body, nil) }
@@ -117,9 +120,12 @@ func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.List
 	return l.WriteFeed(w, r, body, 0, pagelist.Position{Key: answer.Examined}, answer.More)
 }
 
-// waitForChanges answers as soon as there is a change after an empty page. It answers with an empty page if the time is over
-// or the service shuts down. While it waits, the request is not in flight, but has a place among those that wait. It holds
-// neither a page nor a connection. The key is checked again before it gets data.
+// waitForChanges closes the empty page, waits for a change, and answers with the change. If wait passes or the service
+// shuts down first, waitForChanges answers with the empty page.
+//
+// A waiting request holds neither a page nor a database connection, and is not in flight. Instead, the request takes
+// one place in a.waits. The error is a RateLimited if the project has its share of the places, and an Unavailable if
+// all places are taken. Before the client gets a change, waitForChanges checks the key again.
 func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, ask change.Ask, page *change.Page, wait time.Duration) error {
 	body, _ := page.Whole()
 	nothing := watch.Answer{Body: bytes.Clone(body), Last: page.Last, Examined: page.Examined}
@@ -151,7 +157,7 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	case answer.Body != nil:
 		return a.writeAnswer(w, r, l, answer)
 	}
-	// The page is large.
+	// The page is too large to be shared, or reading it panicked.
 	if err := enter(); err != nil {
 		return a.writeAnswer(w, r, l, nothing) // the client asks again at once
 	}

@@ -13,13 +13,15 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// Writer is the part of the store that ingest uses.
+// Writer is the part of the store that ingest uses. The methods of a Writer store records of one project, and may be
+// repeated.
 type Writer interface {
 	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error)
 	PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error)
 }
 
-// stored returns the Store of a kind. It calls hint for each project with a change.
+// stored makes the Store function of an [ingest.Kind] from put. The function calls hint with the project if put stored
+// something, and rejects the records of erased entries.
 func stored[T any](put func(context.Context, string, []T) (change.Stored, error), hint func(projectID string)) func(context.Context, string, []T) (ingest.Result, error) {
 	return func(ctx context.Context, projectID string, records []T) (ingest.Result, error) {
 		s, err := put(ctx, projectID, records)
@@ -39,7 +41,8 @@ func stored[T any](put func(context.Context, string, []T) (change.Stored, error)
 	}
 }
 
-// AddIngest adds the routes under /internal that store records. hint is called after each change of a project.
+// AddIngest adds POST /internal/entries and POST /internal/events, which store records. Both handlers require a key for
+// ingest, and call hint with the project after each batch that changes something.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
@@ -47,7 +50,8 @@ func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint fu
 	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(stored(store.PutEvents, hint)), options)))
 }
 
-// NewDry returns the ingest of entries or events that stores nothing.
+// NewDry returns an [ingest.Dry] for entries if resource is "entries", and else for events. The Dry checks lines and
+// counts their outcomes, but stores nothing.
 func NewDry(resource string) *ingest.Dry {
 	if resource == "entries" {
 		return ingest.NewDry(entryKind(nil), func(r *entry.Entry) ingest.Identity {
@@ -60,7 +64,8 @@ func NewDry(resource string) *ingest.Dry {
 	})
 }
 
-// entryKind reads entries in the format of operation 1.
+// entryKind describes entries for ingest. A line has the fields of an entry in answers of the API. store may be nil
+// for an [ingest.Dry].
 func entryKind(store func(context.Context, string, []entry.Entry) (ingest.Result, error)) ingest.Kind[entry.Entry] {
 	type e = entry.Entry
 	id := ingest.Identifier()
@@ -81,7 +86,8 @@ func entryKind(store func(context.Context, string, []entry.Entry) (ingest.Result
 	}
 }
 
-// eventKind reads events in the format of operation 3, with event_id and url.
+// eventKind describes events for ingest. A line has the fields of an event in answers of the API, and also event_id
+// and url. store may be nil for an [ingest.Dry].
 func eventKind(store func(context.Context, string, []entry.Event) (ingest.Result, error)) ingest.Kind[entry.Event] {
 	type e = entry.Event
 	id, text := ingest.Identifier(), ingest.AnyText()
@@ -118,7 +124,8 @@ func eventKind(store func(context.Context, string, []entry.Event) (ingest.Result
 	}
 }
 
-// checkPageView checks that a page view has the fields that the API never returns as null.
+// checkPageView returns the fault of a page view without page_id, page_key or page_index, which the API never returns
+// as null. checkPageView returns nil for a valid page view and for any other event.
 func checkPageView(e *entry.Event) *ingest.Fault {
 	if e.EventType != entry.PageViewed {
 		return nil

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
@@ -14,19 +16,25 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// Insights reads insights of a project from one database.
+// Insights reads the insights of a project for one request. No answer is older than the result of an earlier call of
+// Version.
 type Insights interface {
-	// Version returns the newest number of the project's changes.
+	// Version returns the number of the project's newest change.
 	Version(ctx context.Context, projectID string) (int64, error)
-	// Counts returns JSON. More than [insight.MaxCounts] rows are not complete.
+	// Counts returns counts as JSON, and the number of their rows. If there are more than [insight.MaxCounts] rows,
+	// body may lack some of them.
 	Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error)
-	// Funnels returns JSON. More than [insight.MaxFunnelRows] rows are not complete.
+	// Funnels returns funnels as JSON, and the number of their versions and pages (rows). If rows is more than
+	// [insight.MaxFunnelRows], there is no body.
 	Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error)
-	// Answers returns JSON.
+	// Overview returns an overview as JSON, and the number of its intervals. If there are more than [insight.MaxCounts]
+	// intervals, body may lack some of them.
+	Overview(ctx context.Context, q insight.OverviewQuestion) (intervals int, body []byte, err error)
+	// Answers returns as JSON the keys of entry_data, or the values of one key.
 	Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error)
 }
 
-// counts is the operation entries-counts.
+// counts serves GET /projects/{projectId}/entries-counts: how many entries were created in each interval.
 func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 	q, which, err := insightQuery(r, countParameters)
 	if err != nil {
@@ -34,24 +42,57 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 	}
 	ask := insight.CountsQuestion{
 		Selection: which,
-		Interval:  q.Enum("interval", "day", "day", "week", "month", "all"),
+		Interval:  interval(q),
 		By:        insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
 		Zone:      q.Zone("timezone"),
 	}
-	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) {
+	return a.answer(w, r, q, which.ProjectID, "", func(from Insights) ([]byte, error) {
 		rows, body, err := from.Counts(r.Context(), ask)
-		if err == nil && rows > insight.MaxCounts {
-			allowed := "a shorter period, or one embeddable"
-			if larger := ask.Larger(); larger != "" {
-				allowed = larger
-			}
-			err = apierr.BadParameter("interval", ask.Interval, fmt.Sprintf("%s, because there are more than %d rows", allowed, insight.MaxCounts))
-		}
-		return body, err
+		return body, cmp.Or(err, tooManyRows(ask, rows))
 	})
 }
 
-// funnel is the operation entries-funnel.
+func interval(q *httpapi.Query) string {
+	return q.Enum("interval", "day", "day", "week", "month", "all")
+}
+
+// tooManyRows returns an error for the client if an answer has more than [insight.MaxCounts] rows, and otherwise nil.
+// The error names a larger interval or another way to get fewer rows.
+func tooManyRows(ask insight.CountsQuestion, rows int) error {
+	if rows <= insight.MaxCounts {
+		return nil
+	}
+	allowed := "a shorter period, or one embeddable"
+	if larger := ask.Larger(); larger != "" {
+		allowed = larger
+	}
+	return apierr.BadParameter("interval", ask.Interval, fmt.Sprintf("%s, because there are more than %d rows", allowed, insight.MaxCounts))
+}
+
+// overview serves GET /projects/{projectId}/entries-overview: counts over time, the totals of the earlier period, and
+// figures of each embeddable. If the request does not set created_before, the period ends at the current minute for the
+// comparison with the earlier period.
+func (a *API) overview(w http.ResponseWriter, r *http.Request) error {
+	q, which, err := insightQuery(r, overviewParameters)
+	if err != nil {
+		return err
+	}
+	now := time.Now().Truncate(time.Minute)
+	ask := insight.OverviewQuestion{
+		CountsQuestion: insight.CountsQuestion{Selection: which, Interval: interval(q), By: insight.ByNone, Zone: q.Zone("timezone")},
+		Now:            now,
+	}
+	until := ""
+	if q.Has("created_after") && !q.Has("created_before") {
+		until = now.Format(time.RFC3339)
+	}
+	return a.answer(w, r, q, which.ProjectID, until, func(from Insights) ([]byte, error) {
+		intervals, body, err := from.Overview(r.Context(), ask)
+		return body, cmp.Or(err, tooManyRows(ask.CountsQuestion, intervals))
+	})
+}
+
+// funnel serves GET /projects/{projectId}/entries-funnel: how many entries reached each page of an embeddable.
 func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 	q, which, err := insightQuery(r, funnelParameters)
 	if err != nil {
@@ -59,7 +100,7 @@ func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 	}
 	needEmbeddable(q)
 	ask := insight.FunnelQuestion{Selection: which, ByVersion: q.Enum("by", "none", "none", "version") == "version"}
-	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) {
+	return a.answer(w, r, q, which.ProjectID, "", func(from Insights) ([]byte, error) {
 		rows, body, err := from.Funnels(r.Context(), ask)
 		if err == nil && rows > insight.MaxFunnelRows {
 			err = apierr.BadParameter("by", "version", fmt.Sprintf("none, or one version by the parameter version, because there are more than %d versions and pages", insight.MaxFunnelRows))
@@ -68,25 +109,31 @@ func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// answers is the operation entries-answers.
+// answers serves GET /projects/{projectId}/entries-answers: the keys in the data of entries, or the values of one
+// key.
 func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
 	q, which, err := insightQuery(r, answerParameters)
 	if err != nil {
 		return err
 	}
 	needEmbeddable(q)
-	ask := insight.AnswersQuestion{Selection: which, Key: q.Identifier("key")}
-	return a.answer(w, r, q, which.ProjectID, func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
+	ask := insight.AnswersQuestion{Selection: which, Key: q.Identifier("key"), Values: q.Int("values", 0, 1, insight.MaxValues)}
+	if q.Has("key") && q.Has("values") {
+		q.Fail("values", "no value together with key")
+	}
+	return a.answer(w, r, q, which.ProjectID, "", func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
 }
 
-// The parameters of the insights.
+// The names of the query parameters that each insight accepts: its filters and its other parameters.
 var (
-	countParameters  = parameters(entry.Insights, "version", "interval", "by", "timezone")
-	funnelParameters = parameters(entry.Insights, "version", "by")
-	answerParameters = parameters(entry.Insights, "version", "key")
+	countParameters    = parameters(entry.Insights, "version", "interval", "by", "timezone")
+	overviewParameters = parameters(entry.Insights, "version", "interval", "timezone")
+	funnelParameters   = parameters(entry.Insights, "version", "by")
+	answerParameters   = parameters(entry.Insights, "version", "key", "values")
 )
 
-// insightQuery reads which entries an insight is about. known are its parameters.
+// insightQuery reads the project, the filters and the version of a request for an insight. known has the names of the
+// allowed parameters. The error is about the path alone: faults of the query are recorded in the returned Query.
 func insightQuery(r *http.Request, known []string) (*httpapi.Query, insight.Selection, error) {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -101,16 +148,18 @@ func insightQuery(r *http.Request, known []string) (*httpapi.Query, insight.Sele
 	return q, which, nil
 }
 
-// needEmbeddable refuses a question about no embeddable: pages and keys of several have nothing in common.
+// needEmbeddable records a fault in q if the request sets no embeddable_id. Numbers of pages and keys of entry_data have
+// a meaning only within one embeddable.
 func needEmbeddable(q *httpapi.Query) {
 	if !q.Has("embeddable_id") {
 		q.Fail("embeddable_id", "the id of an embeddable")
 	}
 }
 
-// answer answers with the result of read. Its version is the build and the project's newest number. This is read first and
-// from the same database. So the data is at least as new as its version.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, projectID string, read func(Insights) ([]byte, error)) error {
+// answer answers with the JSON that read returns, or with 304 if the client has that JSON already. The ETag depends on
+// the URL, the build, the project's newest change, and also, which names any further input. answer reads the number of
+// that change before the data, so the data is at least as new as the ETag says.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, projectID, also string, read func(Insights) ([]byte, error)) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -119,5 +168,5 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, p
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteVersioned(w, r, a.build+" "+strconv.FormatInt(version, 10), func() ([]byte, error) { return read(from) })
+	return httpapi.WriteVersioned(w, r, a.build+" "+strconv.FormatInt(version, 10)+" "+also, func() ([]byte, error) { return read(from) })
 }

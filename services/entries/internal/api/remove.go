@@ -14,27 +14,30 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// Remover is the part of the store that removals use. Its results are right even with an error.
+// Remover is the part of the store that removes data. A method that fails midway still returns how much it has removed.
 type Remover interface {
 	// Erase removes an entry for good.
 	Erase(ctx context.Context, projectID, entryID string) (change.Removed, error)
-	// EraseContact removes all entries of a contact for good, and those that an event of the contact names.
+	// EraseContact removes all entries of a contact for good, and the entries that an event of the contact names.
 	EraseContact(ctx context.Context, projectID, contactID string) (change.Removed, error)
-	// Purge removes entries that were last updated before a time, in Unix microseconds.
+	// Purge removes the entries that were last updated before a time, in Unix microseconds. Purge also removes the
+	// events of an id without an entry if all of them are older. One call removes only a part if there is much data.
 	Purge(ctx context.Context, projectID string, before int64) (change.Removed, error)
-	// Older returns how much Purge would remove.
+	// Older returns how much Purge would remove if the caller repeated Purge until the end.
 	Older(ctx context.Context, projectID string, before int64) (change.Removed, error)
-	// Project removes everything that the service holds about a project.
+	// Project removes the data that the service holds about a project. One call removes only a part if there is much
+	// data.
 	Project(ctx context.Context, projectID string) (change.Removed, error)
 }
 
-// removal serves the requests of administrators that remove data.
+// removal has the handlers of the requests by which administrators remove data.
 type removal struct {
 	store Remover
 	hint  func(projectID string)
 }
 
-// AddRemoval adds the routes under /internal that remove data. hint is called after each removal from a project.
+// AddRemoval adds the routes under /internal by which administrators remove data. The handlers call hint with the
+// project after each removal, even if the removal fails. A dry run calls no hint.
 func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), p *service.Parts) {
 	m := &removal{store: store, hint: hint}
 
@@ -51,7 +54,8 @@ func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), 
 	})
 }
 
-// one returns the handler that erases the object in the last variable of the path.
+// one returns a handler that calls erase with the project and with the id in the path variable called variable. After
+// erase, the handler calls m.hint with the project, even if erase failed.
 func (m *removal) one(variable string, erase func(ctx context.Context, projectID, id string) (change.Removed, error)) func(http.ResponseWriter, *http.Request) (any, error) {
 	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		project, err := httpapi.PathIdentifier(r, "projectId")
@@ -70,7 +74,8 @@ func (m *removal) one(variable string, erase func(ctx context.Context, projectID
 	}
 }
 
-// purge removes old entries, or counts them.
+// purge removes the data that is older than the time in the request, and then calls m.hint with the project. In a dry
+// run, purge only counts that data.
 func (m *removal) purge(w http.ResponseWriter, r *http.Request) (any, error) {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -94,13 +99,14 @@ func (m *removal) purge(w http.ResponseWriter, r *http.Request) (any, error) {
 	return m.store.Purge(r.Context(), project, before)
 }
 
-// counted is the answer of a dry run.
+// counted is the answer to a purge in a dry run: how much a purge would remove. DryRun is always true.
 type counted struct {
 	change.Removed
 	DryRun bool `json:"dry_run"`
 }
 
-// readPurge reads the time before which entries are old, in Unix microseconds, and whether they are only counted.
+// readPurge reads the body of a purge: the time updated_before, in Unix microseconds, and dry_run, which is false by
+// default. readPurge refuses a time in the future.
 func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun bool, err error) {
 	const allowed = `{"updated_before": "2025-01-31T00:00:00Z", "dry_run": true}, of which dry_run may be left out`
 	var fields struct {

@@ -1,9 +1,9 @@
-// Package change owns the nouns of the change feed: what can change in a project, and how a reader asks for changes.
-// It does no I/O.
+// Package change defines the types of the change feed: what can change in a project, and how a reader asks for changes.
+// The package does no I/O.
 //
-// Each change of a project has a number. Numbers grow, and become visible in their order: a transaction takes its
-// numbers under a lock that it holds until its end. So a reader that has seen all changes up to a number has missed
-// none.
+// Each change of a project has a number. Numbers grow, and become visible in their order, because a transaction takes
+// its numbers under a lock that it holds until its end. So a reader that has read up to a number finds all later
+// changes after that number.
 package change
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/pagelist"
 )
 
-// Types is a set of types of changes.
+// Types is a bit set of types of changes.
 type Types uint8
 
-// The types of changes.
+// The types of changes, with one bit each. All has every type.
 const (
 	Entry   Types = 1 << iota // an entry was stored
 	Event                     // an event was stored
@@ -25,10 +25,11 @@ const (
 	All = Entry | Event | Removal
 )
 
-// names are the types in the API, in the order of their bits.
+// names has the names of the types in the API, in the order of their bits.
 var names = [...]string{"entry", "event", "entry_removed"}
 
-// ParseTypes parses a list of types, separated by commas. The error is for clients: it lists the allowed types.
+// ParseTypes parses a list of different types, separated by commas. The error is for clients: it lists the allowed
+// types.
 func ParseTypes(list string) (Types, error) {
 	var set Types
 	for name := range strings.SplitSeq(list, ",") {
@@ -41,7 +42,7 @@ func ParseTypes(list string) (Types, error) {
 	return set, nil
 }
 
-// typeOf returns the type of that name, or 0.
+// typeOf returns the type with the given name in the API, or 0 if there is none.
 func typeOf(name string) Types {
 	for i, n := range names {
 		if n == name {
@@ -51,7 +52,8 @@ func typeOf(name string) Types {
 	return 0
 }
 
-// String lists the types as the API writes them.
+// String returns the names of the types in the API, separated by commas. [ParseTypes] accepts the result, unless the
+// set is empty.
 func (t Types) String() string {
 	var list []string
 	for i, n := range names {
@@ -62,18 +64,18 @@ func (t Types) String() string {
 	return strings.Join(list, ",")
 }
 
-// Reason is why an entry was removed.
+// Reason says why an entry was removed. The change feed shows the reason.
 type Reason string
 
-// The reasons of removals.
+// The reasons why an entry is removed.
 const (
-	// Erased entries never come back: ingest refuses later data for their ids.
+	// Erased entries do not come back: ingest refuses data for their ids until the whole project is removed.
 	Erased Reason = "erased"
-	// Purged entries were too old. They may come back.
+	// Purged entries were too old. Ingest stores an entry with the same id again.
 	Purged Reason = "purged"
 )
 
-// Ask asks for a page of a project's changes.
+// Ask asks for a page of a project's changes. Requests with equal Asks can share one page.
 type Ask struct {
 	ProjectID string
 	Types     Types
@@ -82,32 +84,33 @@ type Ask struct {
 	Format    pagelist.Format
 }
 
-// Page is a page of changes.
+// Page is a page of a project's changes. The caller closes it.
 type Page struct {
 	*pagelist.List
-	Last     int64 // the project's newest number; 0 for a project without changes
-	Examined int64 // with this page the reader has all changes up to this number
+	Last     int64 // the project's newest number when the page was opened; 0 for a project without changes
+	Examined int64 // with this page the reader has all changes of the asked types up to this number
 	More     bool  // more changes can be read now
 }
 
 // Empty reports whether the page has no change.
 func (p *Page) Empty() bool { return p.Begun() == 0 }
 
-// Stored is the outcome of incoming records. Records that are neither counted nor erased changed nothing.
+// Stored says what the store did with incoming records. A record that neither Count nor Erased covers changed
+// nothing.
 type Stored struct {
 	Count    int   // the records that were new, or changed the stored ones
-	Replaced int   // how many of them replaced a stored one
+	Replaced int   // the records that replaced a stored one; Count includes them
 	Erased   []int // the indexes of records whose entry was erased, in order
 }
 
-// Removed is how much was removed.
+// Removed counts the entries and events that the store has removed for one request, or would remove in a dry run.
 type Removed struct {
 	Entries int  `json:"entries"`
 	Events  int  `json:"events"`
-	More    bool `json:"more,omitzero"` // the request has reached its bound, and more is left
+	More    bool `json:"more,omitzero"` // the request has reached its bound, and more may be left
 }
 
-// Add adds the counts of another transaction.
+// Add adds the counts of another Removed to r, and does not change More.
 func (r *Removed) Add(other Removed) {
 	r.Entries += other.Entries
 	r.Events += other.Events

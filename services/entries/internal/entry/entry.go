@@ -1,5 +1,5 @@
-// Package entry owns the nouns of the service: entries, their events and page views, and how a caller asks for a
-// list of them. It does no I/O.
+// Package entry defines entries, their events and page views, and how a caller asks for a list of entries. The package
+// does no I/O.
 package entry
 
 import (
@@ -59,7 +59,7 @@ const (
 	ByCreatedAt
 )
 
-// String returns the name of the sort in the API, which is that of its field.
+// String returns the field that the sort orders by, as the API names it: updated_at or created_at.
 func (s Sort) String() string {
 	if s == ByCreatedAt {
 		return "created_at"
@@ -67,17 +67,17 @@ func (s Sort) String() string {
 	return "updated_at"
 }
 
-// List asks for entries, or for entries with their page views.
+// List asks for a list of entries, or of entries with their page views.
 type List struct {
 	Selection
 
 	Sort        Sort
 	Descending  bool
-	IncludeURLs bool // of page views
+	IncludeURLs bool // show the URLs of page views; a list of entries ignores it
 }
 
-// Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id is
-// between two keys.
+// Bounds returns the start and the end of the list in its order, as far as conditions on the sorted time narrow the
+// list. Both positions have an empty id, which is less than the id of any entry.
 func (l List) Bounds() (start, end pagelist.Position) {
 	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
 	for _, c := range l.Conditions {
@@ -95,19 +95,21 @@ func (l List) Bounds() (start, end pagelist.Position) {
 	return low, high
 }
 
-// Moves reports whether an entry can move forward in the list while a client reads the list. An update moves an
-// entry towards the end of an ascending list by update, and towards the start of a descending one.
+// Moves reports whether an entry can move forward in the list while a client reads the list. An update moves an entry
+// towards the end of an ascending list by updated_at, and towards the start of a descending list. The source can also
+// change created_at.
 func (l List) Moves() bool { return l.Sort != ByUpdatedAt || !l.Descending }
 
 // Events are listed by timestamp, then arrival: the id of an event's position is its arrival.
 
-// Arrival returns the arrival in a position, or 0 (before all) if it has none.
+// Arrival returns the arrival number in p, a position in a list of events. If the position's id is empty or not a
+// number, Arrival returns 0, which is before all events of the position's time.
 func Arrival(p pagelist.Position) int64 {
 	n, _ := strconv.ParseInt(p.ID, 10, 64)
 	return n
 }
 
-// ValidArrival reports whether a client's position has a valid arrival or none.
+// ValidArrival reports whether the id in a client's position is empty or an arrival number of at least 1.
 func ValidArrival(p pagelist.Position) bool {
 	if p.ID == "" {
 		return true
@@ -116,7 +118,8 @@ func ValidArrival(p pagelist.Position) bool {
 	return err == nil && n > 0
 }
 
-// EventBounds returns the start and the end of a list of events in its order.
+// EventBounds returns the start and the end of a list of all events of an entry. The start of a descending list is
+// after all times.
 func EventBounds(descending bool) (start, end pagelist.Position) {
 	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
 	if descending {

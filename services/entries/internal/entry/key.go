@@ -5,12 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// KeyBytes is the length of an event's key.
+// KeyBytes is the length in bytes of an event's key, which [Event.Key] returns.
 const KeyBytes = 16
 
-// Key returns a digest that identifies the event within its project. It covers the event id if there is one, and
-// otherwise all fields. It is the first half of a SHA-256, so that two events with the same key cannot be
-// constructed.
+// Key returns a digest that identifies the event within its project: the first half of a SHA-256 sum. The digest covers
+// only the event id if there is one, and otherwise all fields except the project.
 func (e *Event) Key() [KeyBytes]byte {
 	b := make([]byte, 0, 512)
 	text := func(s string) {

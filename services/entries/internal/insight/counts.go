@@ -8,47 +8,50 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// By splits counts.
+// By says by which property an answer splits the counts of an interval into several rows.
 type By string
 
-// The values of By.
+// The ways to split counts. With ByNone, an interval has at most one row. With another value, an interval has a row for
+// each embeddable or version that has entries.
 const (
 	ByNone       By = "none"
 	ByEmbeddable By = "embeddable"
 	ByVersion    By = "version" // and by the embeddable that the version is of
 )
 
-// All is the interval that has all entries.
+// All is the name of the only interval of a question that does not split the time.
 const All = "all"
 
-// MaxCounts is how many rows of counts an answer may have. More than MaxGroups groups make more rows than that: of two groups
-// with one interval and embeddable, at most one has no row.
+// MaxCounts is how many rows of counts an answer may have. MaxGroups is how many groups such an answer can come from.
+// More groups make more than MaxCounts rows: for the same interval and embeddable, at most one of several groups makes
+// no row.
 const (
 	MaxCounts = 2000
 	MaxGroups = 2 * MaxCounts
 )
 
-// CountsQuestion asks for the entries of each interval.
+// CountsQuestion asks how many of the selected entries were created in each interval.
 type CountsQuestion struct {
 	Selection
 	Interval string // day, week, month or All
 	By       By
-	Zone     *time.Location // where days begin
+	Zone     *time.Location // the time zone in which days begin at midnight
 }
 
-// Larger returns the next larger interval, or "" for the largest.
+// Larger returns the next larger interval than the interval of q, or "" if q asks for the largest interval.
 func (q CountsQuestion) Larger() string {
 	return map[string]string{"day": "week", "week": "month", "month": All}[q.Interval]
 }
 
-// The years in which a clock is believed. An entry of another time is in no interval.
+// FirstYear and AfterYear bound the plausible times of creation: the years 2000 to 2100. An entry with another time of
+// creation is in no day, week or month.
 var (
 	FirstYear = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	AfterYear = time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Bounds returns when the intervals begin that the selected entries may be in, and when the last of them ends. The bounds
-// ascend. For the interval All, which depends on the entries, there are none.
+// Bounds returns when each interval begins that may have selected entries, and when the last interval ends, in
+// ascending order. For the interval All, Bounds returns nil, because that interval depends on the entries.
 func (q CountsQuestion) Bounds() []time.Time {
 	if q.Interval == All {
 		return nil
@@ -67,11 +70,11 @@ func (q CountsQuestion) Bounds() []time.Time {
 	return intervals(q.Interval, q.Zone, time.UnixMicro(first), time.UnixMicro(last))
 }
 
-// intervals returns when the intervals from first to last begin, and when the last of them ends. There is at least one
-// interval.
+// intervals returns when the intervals from first to last begin, and when the last interval ends. There is at least
+// one interval.
 //
-// A day begins at the first instant with its date. So the days of a zone follow each other without a gap, also where clocks
-// go back over midnight. A date that a zone left out has no interval.
+// A day begins at the first instant with its date. So the days of a zone follow each other without a gap, even where
+// clocks go back over midnight. A date that a zone skipped has no interval.
 func intervals(size string, zone *time.Location, first, last time.Time) []time.Time {
 	months, days := 0, 0
 	y, m, d := first.In(zone).Date()
@@ -97,7 +100,8 @@ func intervals(size string, zone *time.Location, first, last time.Time) []time.T
 	}
 }
 
-// beginOf returns the first instant whose date in the zone is that of a midnight in UTC, or a later date.
+// beginOf returns the first instant of a date in the zone. midnight is the beginning of the same date in UTC. If the
+// zone skipped the date, beginOf returns the first instant of a later date.
 func beginOf(midnight time.Time, zone *time.Location) time.Time {
 	// most is longer than the time from a midnight in UTC to the beginning of that date in any zone, and back.
 	const most = 26 * time.Hour
@@ -117,23 +121,27 @@ func beginOf(midnight time.Time, zone *time.Location) time.Time {
 	return at
 }
 
-// Group counts entries of an interval: all of them, those of an embeddable or those with views of a version.
+// Group counts the entries that the database has grouped by interval, embeddable and version, as far as the question
+// splits its counts.
 type Group struct {
-	// Interval is the number of an interval of [CountsQuestion.Bounds], from 1 on. Nil: no believed clock, or the interval All.
+	// Interval is the number of an interval of [CountsQuestion.Bounds], from 1 on. Nil: the time of creation is not
+	// between FirstYear and AfterYear, or the interval is All.
 	Interval     *int
 	EmbeddableID *string
 	Version      *int64
 	Entries      int
 	Started      int
 	Completed    int
-	// Twice is how many of the entries count again in the group without a version.
+	// Twice is how many entries of the group are counted again in the group of the same interval and embeddable that
+	// has no version. [CountsQuestion.Counts] subtracts these entries there.
 	Twice int
-	// First and Last are when the first and the last entry with a believed clock were created. Nil: there is no such entry, or
-	// the interval is not All.
+	// First and Last are needed for the interval All alone: the first and the last time of creation between FirstYear
+	// and AfterYear. Nil: no entry has such a time.
 	First, Last *time.Time
 }
 
-// Count is a row of counts. Its field names are those of the API.
+// Count is one row of counts in an answer, with the field names of the API. From and To are nil for entries without
+// an interval.
 type Count struct {
 	From         *time.Time `json:"from"`
 	To           *time.Time `json:"to"`
@@ -144,8 +152,9 @@ type Count struct {
 	Completed    int        `json:"completed"`
 }
 
-// Counts returns the rows of an answer, the oldest first. bounds are those of the question. Groups without an interval come
-// last. Without a split, an interval without entries has a row of zeros. More than MaxCounts rows are not complete.
+// Counts returns the rows of an answer, the oldest first, and groups without an interval last. bounds is the result of
+// Bounds. Without a split, an empty interval between two other intervals has a row of zeros. After MaxCounts+1 rows,
+// Counts leaves out the rest. Counts sorts groups, and may set their intervals.
 func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	if q.Interval == All {
 		bounds = q.whole(groups)
@@ -180,8 +189,9 @@ func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	return counts
 }
 
-// whole returns the bounds of the interval All, and puts all groups into the interval. The interval goes from the day of the first entry
-// with a believed clock to that of the last. Without such an entry there are no bounds, and the groups have no interval.
+// whole returns the bounds of the interval All, and puts all groups into that interval. The interval goes from the day
+// of the first entry with a plausible time of creation to the day of the last such entry. If there is no such entry,
+// whole returns nil and leaves the groups without an interval.
 func (q CountsQuestion) whole(groups []Group) []time.Time {
 	var first, last *time.Time
 	for _, g := range groups {
@@ -203,7 +213,7 @@ func (q CountsQuestion) whole(groups []Group) []time.Time {
 	return []time.Time{days[0], days[len(days)-1]}
 }
 
-// nullsLast compares two values of which nil is the greatest.
+// nullsLast compares a and b as [cmp.Compare] does. Nil is greater than every value.
 func nullsLast[T cmp.Ordered](a, b *T) int {
 	switch {
 	case a == nil && b == nil:

@@ -7,16 +7,19 @@ import (
 	"slices"
 )
 
-// ErrTooMany means that funnels have more different times, pages and versions than the memory may hold.
+// ErrTooMany means that the funnels of a question have more different times, pages and versions than maxSize allows.
 var ErrTooMany = errors.New("too many different times, pages and versions")
 
-// maxSize limits the size of funnels, some 30 bytes each: a time counts 1, a page or version 10.
+// maxSize limits the memory of a [Funnels], in units of some 30 bytes. Each different time counts 1, and each page or
+// version counts 10.
 const maxSize = 1_000_000
 
-// NoVersion stands for views without a version. No version has this number.
+// NoVersion stands for page views without a version. Ingest refuses an event whose version has this number.
 const NoVersion = math.MinInt64
 
-// Funnel is how far entries came: all of them, or those of a version.
+// Funnel says how far entries came in an embeddable: all entries, or the entries of one version. Version is nil for all
+// entries, and for page views without a version. MedianSeconds is the median time until the last page, or nil if no
+// entry came there.
 type Funnel struct {
 	Version       *int64        `json:"version_number"`
 	Entries       int           `json:"entries"`
@@ -29,7 +32,9 @@ type Funnel struct {
 	times histogram
 }
 
-// FunnelPage is a page of a funnel.
+// FunnelPage is a page of a funnel. Reached counts the entries that came to the page or to a later page. Dropped counts
+// the entries that came no further, unless the page is the last. MedianSeconds is the median time on the page, or nil
+// if no time is known.
 type FunnelPage struct {
 	Index         int64    `json:"page_index"`
 	Key           string   `json:"page_key"`
@@ -37,18 +42,18 @@ type FunnelPage struct {
 	Dropped       int      `json:"dropped"`
 	MedianSeconds *float64 `json:"median_seconds"`
 
-	// EntryID and Version are those of the page views that have the key. The caller reads it.
+	// EntryID and Version name the page views from which the caller reads Key.
 	EntryID string `json:"-"`
 	Version int64  `json:"-"`
 
-	stopped int // entries whose furthest page this is
+	stopped int // how many entries came no further than this page
 	times   histogram
 }
 
-// histogram counts the entries by their time, in tenths of a second.
+// histogram counts entries by a duration in tenths of a second: on a page, or until the last page.
 type histogram map[int64]int
 
-// median returns the median in seconds, or nil without a time.
+// median returns the median in seconds, or nil if the histogram is empty.
 func (t histogram) median() *float64 {
 	sum, passed := 0, 0
 	for _, n := range t {
@@ -68,17 +73,19 @@ func (t histogram) median() *float64 {
 	return nil
 }
 
-// Funnels counts how far entries came.
+// Funnels computes funnels from the progress of entries. The caller calls Add for each row of progress, and Answer
+// last.
 type Funnels struct {
 	byVersion bool
 	funnels   map[int64]*Funnel
 	size      int // see maxSize
 
-	all    *int // entries
+	all    *int // how many entries there are; nil if SetEntries was not called
 	wholes int  // entries with progress
 }
 
-// NewFunnels returns a funnel of all entries, or one for each version.
+// NewFunnels returns a Funnels without entries. If byVersion is true, the Funnels computes a funnel for each version,
+// and otherwise one funnel of all entries.
 func NewFunnels(byVersion bool) *Funnels {
 	f := &Funnels{byVersion: byVersion, funnels: map[int64]*Funnel{}}
 	f.of(NoVersion)
@@ -119,11 +126,12 @@ func (f *Funnels) count(t histogram, time int64) {
 	}
 }
 
-// SetEntries sets how many entries there are, with and without progress.
+// SetEntries sets how many entries there are, with and without progress. If the caller does not call SetEntries, only
+// entries with progress count.
 func (f *Funnels) SetEntries(n int) { f.all = &n }
 
-// Add adds the progress of an entry: that of the whole entry, or of a version. It returns ErrTooMany if the answer would take
-// too much memory.
+// Add adds one row of the progress of an entry. whole says whether the row covers the whole entry, or only one of
+// several versions. Add returns ErrTooMany if the answer would take too much memory.
 func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 	counts, names := whole, !whole || !r.Several
 	if whole {
@@ -168,8 +176,8 @@ func (f *Funnels) Add(entryID []byte, whole bool, r Progress) error {
 	return nil
 }
 
-// Answer returns the funnels in the order of their versions. They lack the keys of their pages. Answer releases
-// the memory of the times, so the caller calls Answer last.
+// Answer returns the funnels in the order of their versions, each with at most MaxPages pages. The pages lack their
+// keys. Answer releases the memory of the times, so the caller calls Answer last.
 func (f *Funnels) Answer() []*Funnel {
 	list := []*Funnel{} // never null
 	if f.all != nil {

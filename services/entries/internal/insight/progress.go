@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// View is a page view. The time is in Unix microseconds.
+// View is a page view. Version and TotalPages are nil if the event does not have them. At is in Unix microseconds.
 type View struct {
 	Version    *int64
 	Page       int64
@@ -15,7 +15,7 @@ type View struct {
 	At         int64
 }
 
-// last reports whether v is of the last page.
+// last reports whether v is a view of the last page, by the number of pages in v.
 func (v View) last() bool {
 	return v.TotalPages != nil && v.Page != math.MaxInt64 && *v.TotalPages == v.Page+1
 }
@@ -27,25 +27,25 @@ type Progress struct {
 
 	Furthest       int64  // the greatest page
 	Ended          bool   // Furthest is the last page
-	CompletedAfter *int64 // from the first view to the first one of the last page, in tenths of a second
+	CompletedAfter *int64 // from the first view to the first view of the last page, in tenths of a second; nil: no such view
 	Cells          Cells  // the pages
 
-	// First and Latest are the times of those views in Unix microseconds. Waits is the time of the first view of the page that
-	// waits for the next view of another page, or nil. With these, views can be added.
+	// First and Latest are the times of the first and the latest view, in Unix microseconds. Waits is the time of the
+	// first view of the page whose time is not known yet, or nil. [Add] needs these fields to add a later view.
 	First, Latest int64
 	Waits         *int64
 }
 
-// Cell is a page, and the time from its first view to the next view of another page in tenths of a second. The time is -1
-// without such a view.
+// Cell is a page, and the time from its first view to the next view of another page, in tenths of a second. Time is
+// -1 if there is no such view.
 type Cell struct{ Page, Time int64 }
 
-// Cells are pages in their order, at most [MaxPages] of them. Each takes a few bytes: a varint of the distance to the page
-// before, and one of the time plus 1 (package encoding/binary). From Postgres they must come as
-// binary bytea, not as its text.
+// Cells holds encoded [Cell] values in the order of their pages, at most [MaxPages]. The encoding of a cell is a varint
+// of the distance to the page before, and a varint of the time plus 1 (package encoding/binary). The store must read
+// Cells in the binary form of bytea, not in the text form.
 type Cells []byte
 
-// Each calls do for each page.
+// Each decodes c and calls do for each cell, in the order of the pages.
 func (c Cells) Each(do func(Cell)) {
 	page := int64(0)
 	for len(c) > 0 {
@@ -75,8 +75,9 @@ func cellsOf(list []Cell) (c Cells) {
 // tenth is a tenth of a second in microseconds.
 const tenth = 100_000
 
-// Add adds a page view to the progress of its entry and returns the result. The view must not be earlier than those before.
-// The first element is of all views. If these are of several versions, one for each version follows.
+// Add adds a page view to the progress of its entry and returns the result. parts is empty before the first view, and
+// Add may change its elements. The view must not be earlier than the views before. The first element of the result
+// covers all views. If the views are of several versions, an element for each version follows.
 func Add(parts []Progress, v View) []Progress {
 	same := func(p Progress) bool {
 		return p.Version == v.Version || p.Version != nil && v.Version != nil && *p.Version == *v.Version

@@ -13,9 +13,9 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// The feed reads three tables as one list: entries, events and removals, by number. The columns of a change are its
-// number, its type, those of an entry, those of an event, and those that only the feed has. A change has null in all
-// columns of the other types.
+// The indexes of columns in a row of the change feed, which reads the tables entries, events and removals as one
+// list, by number. The columns are the number, the type, the columns of an entry, the columns of an event, and the
+// columns that only the feed has. The columns of the other types are null.
 const (
 	columnSeq = iota
 	columnType
@@ -24,7 +24,7 @@ const (
 	firstOwnColumn   = firstEventColumn + columnEventCustomProps + 1
 )
 
-// The columns that only the feed has, counted from firstOwnColumn.
+// The indexes of the columns that only the feed has, counted from firstOwnColumn.
 const (
 	columnChanged = iota // the entry of an event or a removal
 	columnChangeEventID
@@ -34,7 +34,8 @@ const (
 	columnChangeReason
 )
 
-// Null columns, with the types of the tables' columns.
+// Lists of null columns, which fill the columns of the other types in a row. Each null has the type of the column in
+// its table.
 const (
 	noEntry = `NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data`
@@ -47,8 +48,8 @@ const (
 	noRemoval = `NULL::timestamptz AS removed_at, NULL::text AS reason`
 )
 
-// The changes of each type in a range of numbers. The statements of the feed join them by UNION ALL; Postgres merges
-// the tables by their indexes on seq.
+// Queries for the changes of each type whose number is in a range. The statements of the feed join these queries by
+// UNION ALL. Postgres merges the tables by their indexes on seq.
 const (
 	inRange = `
 WHERE project_id = $1 AND seq > $2 AND seq <= $3`
@@ -73,7 +74,7 @@ FROM removals` + inRange
 	removalNumbers = `SELECT seq FROM removals` + inRange
 )
 
-// changes are the statements of the feed for each set of types.
+// changes has the statements of the change feed for each set of types.
 var changes = func() map[change.Types]pagelist.Statements {
 	all := map[change.Types]pagelist.Statements{}
 	for types := change.Types(1); types <= change.All; types++ {
@@ -82,8 +83,8 @@ var changes = func() map[change.Types]pagelist.Statements {
 	return all
 }()
 
-// changeStatements returns the statements for a set of types. Their parameters are the project, the last number that
-// the reader has, and the last number to read. Then comes the limit or the offset.
+// changeStatements returns the statements of the change feed for a set of types. The parameters are the project, the
+// last number that the reader has, the last number to read, and the limit or the offset.
 func changeStatements(types change.Types) pagelist.Statements {
 	var rows, numbers []string
 	for _, c := range []struct {
@@ -106,9 +107,9 @@ func changeStatements(types change.Types) pagelist.Statements {
 	}
 }
 
-// merged joins queries, each in the same order, to one in that order. each bounds a single query, and all bounds
-// their union. Without a bound for each query, Postgres would sort the rest of the feed for every chunk. It expects
-// few rows in a range of unknown numbers.
+// merged joins queries that have the same order into one query in that order. each is the limit of a single query, and
+// all is the limit of their union. Without each, Postgres would sort the rest of the feed for every chunk, because it
+// expects few rows in a range of unknown numbers.
 func merged(queries []string, order, each, all string) string {
 	if len(queries) == 1 {
 		return queries[0] + order + all
@@ -116,18 +117,19 @@ func merged(queries []string, order, each, all string) string {
 	return "(" + strings.Join(queries, order+each+")\nUNION ALL\n(") + order + each + ")" + order + all
 }
 
-// lastSeq selects the newest number of a project.
+// lastSeq selects the number of a project's newest change. A project without changes has no row.
 const lastSeq = `
 SELECT last_seq
 FROM project_changes
 WHERE project_id = $1`
 
-// LastSeq reads the newest number of a project from the primary. It is 0 for a project without changes.
+// LastSeq reads the number of the project's newest change from the primary. The number is 0 for a project without
+// changes.
 func (s *Store) LastSeq(ctx context.Context, projectID string) (int64, error) {
 	return newest(ctx, s.primary, projectID)
 }
 
-// newest reads the newest number of a project that a database has.
+// newest reads the number of the project's newest change from pool. The number is 0 for a project without changes.
 func newest(ctx context.Context, pool pgdb.Querier, projectID string) (last int64, err error) {
 	err = pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -140,8 +142,9 @@ func newest(ctx context.Context, pool pgdb.Querier, projectID string) (last int6
 	return last, err
 }
 
-// Changes opens a page of a project's feed. It reads the newest number first and delivers nothing beyond it. All its
-// statements run on the primary: a standby that lags would make a reader believe that it is current.
+// Changes opens a page of a project's change feed. Changes reads the newest number first, and the page has no change
+// after that number. All statements run on the primary. With a standby that lags, a reader would believe that it has
+// all changes.
 func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
 	last, err := s.LastSeq(ctx, ask.ProjectID)
 	if err != nil {
@@ -150,7 +153,8 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	end := max(last, ask.After) // after a failover, the primary may be behind the reader
 	list, err := pagelist.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), pagelist.Page{
 		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Format: ask.Format,
-		// No more changes than numbers are left. A follower that is nearly current reads a small page, which takes no turn.
+		// A project has at most one change for each number. A reader that is nearly current gets a small page, which
+		// waits for no turn.
 		Limit: int(min(int64(ask.Limit), max(end-ask.After, 1))),
 	})
 	if err != nil {
@@ -163,7 +167,7 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	return page, nil
 }
 
-// changeQuery reads the changes of a project.
+// changeQuery returns a pagelist query for the changes of a project that have one of the types, by number.
 func changeQuery(pool pgdb.Querier, projectID string, types change.Types) *pagelist.Query {
 	project := wire.AppendText(nil, []byte(projectID))
 	return &pagelist.Query{
@@ -177,7 +181,8 @@ func changeQuery(pool pgdb.Querier, projectID string, types change.Types) *pagel
 	}
 }
 
-// appendChange appends a Change of the API.
+// appendChange appends a row of the change feed to dst, as a Change of the API. project is the id of the project as a
+// JSON string.
 func appendChange(dst, project []byte, row *pgdb.Raw) []byte {
 	begin := func(name string) {
 		dst = append(dst, `{"change":"`...)

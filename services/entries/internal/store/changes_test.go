@@ -44,7 +44,7 @@ func TestFeedReadsItsPageAlone(t *testing.T) {
 			{"nth", sql.Nth, []any{"pr_1", 0, 1_000_000, 99}, 101},
 			{"last", sql.Last, []any{"pr_1", 0, 1_000_000}, 1},
 		} {
-			if got, want := scanOfEntries(t, conn, plan, s.sql, s.args), (scan{Index: "entries_by_seq", Rows: s.rows}); got != want {
+			if got, want := scanOf(t, conn, "entries", plan, s.sql, s.args), (scan{Index: "entries_by_seq", Rows: s.rows}); got != want {
 				t.Errorf("%s, %s: %+v, want %+v", plan, s.name, got, want)
 			}
 		}

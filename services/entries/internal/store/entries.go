@@ -10,10 +10,11 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
-// index of the project serves it, even if tables are distributed by project.
+// Every statement of this package names its columns. A statement restricts each table and subquery to one project, so
+// that an index by project serves it, even if tables are distributed by project.
 
-// The columns of an entry's row. The constants below are their indexes.
+// entryColumns has the columns of an entry, and entryHeadColumns the same columns without entry_data. The constants
+// below are the indexes of these columns.
 const (
 	entryHeadColumns = `entry_id, group_id, embeddable_id, contact_id, created_at, updated_at`
 	entryColumns     = entryHeadColumns + `, entry_data`
@@ -34,7 +35,8 @@ SELECT ` + entryColumns + `
 FROM entries
 WHERE project_id = $1 AND entry_id = $2`
 
-// entryList returns the statements that read columns of the entries of l, with the parameters of the list.
+// entryList returns the statements that read the given columns of the entries of l, and the values of the first
+// parameters of the statements.
 func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
 	var s statement
 	where := s.selected(l.Selection, l.Sort.String())
@@ -48,18 +50,19 @@ func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
 	return sql.(pagelist.Statements), s.args
 }
 
-// built caches the statements of each list that a request has asked for. To build a statement takes longer than to find one.
-// Statements have no values, so there are at most as many as sets of filters.
+// built caches the statements of each list that a request has asked for. Building a statement takes longer than
+// finding it in the cache. Statements contain no values of filters, so the number of cached statements is limited.
 var built sync.Map
 
-// directed is a list in one direction.
+// directed is a list with its direction, and the key of the cache built.
 type directed struct {
 	pagelist.Keyset
 
 	descending bool
 }
 
-// entryQuery reads columns of the entries of l, which begin with entryHeadColumns.
+// entryQuery returns a pagelist query for the entries of l. columns are the columns to read, and must begin with
+// entryHeadColumns.
 func entryQuery(pool pgdb.Querier, columns string, l entry.List) *pagelist.Query {
 	sortColumn := columnUpdatedAt
 	if l.Sort == entry.ByCreatedAt {
@@ -82,7 +85,7 @@ func entryQuery(pool pgdb.Querier, columns string, l entry.List) *pagelist.Query
 	}
 }
 
-// appendEntry appends an Entry of the API. project is the id of the project as a JSON string.
+// appendEntry appends an Entry of the API in JSON to dst. project is the id of the project as a JSON string.
 func appendEntry(dst, project []byte, row *pgdb.Raw) []byte {
 	dst = appendEntryHead(dst, project, row)
 	dst = append(dst, `,"entry_data":`...)
@@ -90,7 +93,8 @@ func appendEntry(dst, project []byte, row *pgdb.Raw) []byte {
 	return append(dst, '}')
 }
 
-// appendEntryHead appends the beginning of an Entry and of an EntryPageViews of the API.
+// appendEntryHead appends the fields with which an Entry and an EntryPageViews of the API begin. project is the id of
+// the project as a JSON string. The caller ends the JSON object.
 func appendEntryHead(dst, project []byte, row *pgdb.Raw) []byte {
 	dst = append(dst, `{"entry_id":`...)
 	dst = wire.AppendText(dst, row.Text(columnEntryID))

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// The columns of an event's row. The constants below are their indexes.
+// eventColumns has the columns of an event. The constants below are the indexes of these columns.
 const eventColumns = `arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
        event_type, view_type, custom_event_name, custom_event_props`
@@ -38,14 +38,15 @@ const (
 	columnEventCustomProps
 )
 
-// events is the list of an entry's events, by timestamp and then arrival.
+// events has the statements that list the events of an entry, by timestamp and then by arrival number.
 var events = pagelist.Keyset{
 	Table: "events", Columns: eventColumns, Key: `"timestamp", arrival`,
 	Where: "project_id = $1 AND entry_id = $2", Parameters: 2,
 	Parent: "SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2",
 }.Orders()
 
-// eventQuery reads the events of an entry.
+// eventQuery returns a pagelist query for the events of an entry. The query fails with an EntryNotFound if the
+// project has no such entry.
 func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *pagelist.Query {
 	project, entryText := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(entryID))
 	var arrival []byte // as text, of the last row that was read
@@ -69,7 +70,7 @@ func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *
 	}
 }
 
-// appendEvent appends an EntryEvent of the API. project and entryID are JSON strings.
+// appendEvent appends an EntryEvent of the API in JSON to dst. project and entryID are JSON strings.
 func appendEvent(dst, project, entryID []byte, row *pgdb.Raw) []byte {
 	text := func(name string, column int) {
 		dst = append(dst, name...)

@@ -371,7 +371,7 @@ func tables(t *rapid.T, s *Store, project string) *feedCopy {
 // openPool opens a pool that is closed when the test ends.
 func openPool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	pool, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{Name: "test", AcquireTimeout: time.Minute, ConnectTimeout: time.Minute})
+	pool, err := pgdb.Open(t.Context(), config.NewServerURL(url), pgdb.Options{Name: "test", AcquireTimeout: time.Minute, ConnectTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

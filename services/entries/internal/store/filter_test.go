@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -13,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
 // TestIDFiltersUseTheirIndexes checks that lists by contact or embeddable in the default order use an index, also with a
@@ -71,7 +73,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 						{"last", q.SQL.Last, q.Arguments(after, end), 1},
 						{"page views", views.sql, q.Arguments(after, end, page, maxViewRows), page},
 					} {
-						got := scanOfEntries(t, conn, plan, s.sql, s.args)
+						got := scanOf(t, conn, "entries", plan, s.sql, s.args)
 						if want := (scan{Index: index, Rows: s.rows}); got != want {
 							t.Errorf("%s, descending %v, after %+v, %s, %s: %+v, want %+v", index, l.Descending, after, plan, s.name, got, want)
 						}
@@ -82,22 +84,73 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// scan is the node of a plan that reads the table entries, as EXPLAIN (ANALYZE) reports it.
+// TestInsightsUseTheirIndexes checks that insights of a period pass the rows of the period alone.
+func TestInsightsUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	if pgtest.Server(t).Citus() {
+		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
+	}
+	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const rows, of = 20_000, 100 // created one a second; each of the embeddables has one of a hundred
+	for _, sql := range []string{
+		fmt.Sprintf(`INSERT INTO entries
+		SELECT 'pr_1', 'en_' || i, 'gr_1', 'emb_' || i %% %d, 'co_1', to_timestamp(i), to_timestamp(i), '{}', i
+		FROM generate_series(1, %d) i`, of, rows),
+		`INSERT INTO progress (project_id, entry_id, part, several, embeddable_id, created_at, updated_at, furthest, ended, cells, first_view, latest_view)
+		SELECT project_id, entry_id, 0, false, embeddable_id, created_at, updated_at, 0, false, '\x0000', 0, 0 FROM entries`,
+		`VACUUM (ANALYZE) entries, progress`,
+		`SET enable_bitmapscan = off`, // a bitmap heap scan does not name its index
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	period := []entry.Condition{
+		{Filter: entry.Filter{Field: "created_at", Kind: entry.After}, Value: int64(1000 * 1e6)},
+		{Filter: entry.Filter{Field: "created_at", Kind: entry.Before}, Value: int64(1501 * 1e6)},
+	}
+	embeddable := entry.Condition{Filter: entry.Filter{Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
+	everything := insight.Selection{Selection: entry.Selection{ProjectID: "pr_1", Conditions: period}}
+	one := insight.Selection{Selection: entry.Selection{ProjectID: "pr_1", Conditions: append(period, embeddable)}}
+	counts := countsOf(insight.CountsQuestion{Selection: everything, Interval: insight.All, By: insight.ByEmbeddable}, nil)
+	for _, tt := range []struct {
+		name, table string
+		of          statement
+		want        scan
+	}{
+		{"counts", "entries", counts, scan{Index: "entries_by_created_at", Rows: 500}},
+		{"counts", "progress", counts, scan{Index: "progress_by_created_at", Rows: 500}},
+		{"funnel", "progress", funnelOf(insight.FunnelQuestion{Selection: one}), scan{Index: "progress_by_embeddable", Rows: 5}},
+	} {
+		if got := scanOf(t, conn, tt.table, "force_custom_plan", tt.of.sql, tt.of.args); got != tt.want {
+			t.Errorf("%s, table %s: %+v, want %+v", tt.name, tt.table, got, tt.want)
+		}
+	}
+}
+
+// scan is the node of a plan that reads a table, as EXPLAIN (ANALYZE) reports it.
 type scan struct {
 	Index    string `json:"Index Name"`
 	Rows     int    `json:"Actual Rows"`
 	Filtered int    `json:"Rows Removed by Filter"`
 }
 
-// scanOfEntries runs a statement and returns the node of its plan that reads entries.
-func scanOfEntries(t *testing.T, conn *pgx.Conn, mode, sql string, args []any) scan {
+// scanOf runs a statement and returns the node of its plan that reads a table.
+func scanOf(t *testing.T, conn *pgx.Conn, table, mode, sql string, args []any) scan {
 	t.Helper()
 	literals := make([]string, len(args))
 	for i, arg := range args {
-		if at, ok := arg.(pgtype.Timestamptz); ok {
+		switch at := arg.(type) {
+		case pgtype.Timestamptz:
 			if arg, _ = at.Value(); at.InfinityModifier == pgtype.Finite {
-				arg = at.Time.Format("2006-01-02T15:04:05.999999Z07:00")
+				arg = at.Time.Format(time.RFC3339Nano)
 			}
+		case time.Time:
+			arg = at.Format(time.RFC3339Nano)
 		}
 		literals[i] = fmt.Sprintf("'%v'", arg)
 	}
@@ -122,10 +175,10 @@ func scanOfEntries(t *testing.T, conn *pgx.Conn, mode, sql string, args []any) s
 		t.Fatal(err)
 	}
 	for nodes := []node{plans[0].Plan}; len(nodes) > 0; nodes = append(nodes[1:], nodes[0].Plans...) {
-		if nodes[0].Relation == "entries" {
+		if nodes[0].Relation == table {
 			return nodes[0].scan
 		}
 	}
-	t.Fatalf("the plan does not read entries:\n%s", text)
+	t.Fatalf("the plan does not read %s:\n%s", table, text)
 	return scan{}
 }

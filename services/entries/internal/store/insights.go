@@ -19,13 +19,15 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// Rows of progress: those of whole entries, and those of versions.
+// Conditions on the table progress. ofEntries selects a row for each entry, and ofVersions a row for each entry and
+// version.
 const (
 	ofEntries  = "part = 0"
 	ofVersions = "(part > 0 OR NOT several)"
 )
 
-// progressOf returns the condition for the rows of progress that i selects.
+// progressOf returns the SQL condition for the rows of progress that i selects. Rows whose entry is not stored are
+// left out.
 func (s *statement) progressOf(i insight.Selection) string {
 	sql := s.selected(i.Selection, "") + " AND embeddable_id IS NOT NULL"
 	if i.Version != nil {
@@ -34,15 +36,19 @@ func (s *statement) progressOf(i insight.Selection) string {
 	return sql
 }
 
-// versionOf returns the condition for a row of progress whose entry has a view of a version.
+// versionOf returns the SQL condition for the rows of progress whose entry has a page view of a version.
 func (s *statement) versionOf(version int64) string {
 	n := s.arg(version)
 	return "(version = " + n + " OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = " + n + "))"
 }
 
-// query runs an insight in its turn among the large reads, and passes its rows to read. If the database fails in the middle
-// of the rows, it passes all rows of the primary to read. The statement is planned for its arguments: the best plan for a day
-// is not that for a year. Numbers, booleans and bytes come in their binary form.
+// query runs the statement of an insight, and passes its rows to read. The statement waits for its turn among the large
+// reads. The error is a QuestionTooLarge if Postgres ends the statement by its time-out, or if read fails with
+// [insight.ErrTooMany].
+//
+// If the statement fails for a temporary reason after its first row, query calls read again with all rows of the
+// primary. Postgres plans the statement for its arguments, because the best plan for a day differs from the best plan
+// for a year. Numbers, booleans and bytes come in their binary form.
 func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,18 +72,13 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 		return err
 	})
 	if errors.Is(readErr, insight.ErrTooMany) {
-		err = readErr
+		return tooLong(readErr)
 	}
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case ok && pg.Code == "57014", errors.Is(err, insight.ErrTooMany): // query_canceled, by its time-out
-		return apierr.New(apierr.QuestionTooLarge, "This takes longer than the server allows. Narrow the period with created_after and created_before, or ask for one embeddable_id.").
-			Because(err)
-	}
-	return err
+	return tooLarge(err)
 }
 
-// answer runs an insight whose statement returns a number of rows and the body as JSON.
+// answer runs the statement of an insight that returns one row: a number of rows, and the body as JSON. The result is
+// compact JSON with a line feed at its end.
 func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
 	err = s.query(ctx, q, func(r pgx.Rows) error {
 		for r.Next() {
@@ -95,18 +96,23 @@ func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte,
 	return rows, append(compact.Bytes(), '\n'), err
 }
 
-// Version returns the newest number of a project as the database that is read from knows it.
+// Version returns the number of the project's newest change, or 0 if there is none. Version reads from pool, which can
+// be a standby that lags.
 func (s *Store) Version(ctx context.Context, projectID string) (int64, error) {
 	return newest(ctx, s.pool, projectID)
 }
 
-// Pinned returns a Store that keeps reading from one database.
+// Pinned returns a Store for one request, whose statements read from the same database while that database answers. If
+// a standby fails, the primary repeats the statement. So no insight is older than the result of an earlier call of
+// Version.
 func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), primary: s.primary} }
 
-// countsOf returns the statement of groups of entries. Postgres gets the bounds of the intervals, and needs no time zone.
+// countsOf returns the statement whose rows are the [insight.Group] values for q. Postgres gets the bounds of the
+// intervals, so it needs no time zone.
 //
-// The statement counts each entry without a version, and each row of progress with its version. An entry with rows of progress
-// counts twice, which [insight.Group] corrects. So no join is needed, and Postgres groups the UNION ALL in parallel.
+// If q selects no version, the statement counts each entry without a version, and each row of progress with its
+// version. So an entry with rows of progress counts twice, which [insight.CountsQuestion.Counts] corrects. Without a
+// join, Postgres groups the UNION ALL in parallel.
 func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
 	var s statement
 	rows, split, groups := ofEntries, "NULL::text, NULL::bigint", "1"
@@ -143,8 +149,8 @@ LIMIT ` + strconv.Itoa(insight.MaxGroups+1)
 	return s
 }
 
-// Counts returns counts as JSON, the oldest first, and how many rows they have. More rows than an answer may have are not
-// complete.
+// Counts returns counts as JSON, the oldest first, and how many rows they have. If there are more than
+// [insight.MaxCounts] rows, body may lack some of them.
 func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error) {
 	bounds := q.Bounds()
 	var groups []insight.Group
@@ -167,7 +173,8 @@ func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int,
 	return len(counts), append(body, '\n'), err
 }
 
-// funnelOf returns the statement of the rows that funnels count: a row with the number of entries, and those of progress.
+// funnelOf returns the statement from whose rows funnels are computed: the selected rows of progress. If q has no
+// version, a further row has the number of entries.
 func funnelOf(q insight.FunnelQuestion) statement {
 	var s statement
 	s.sql = `(
@@ -185,7 +192,8 @@ func funnelOf(q insight.FunnelQuestion) statement {
 	return s
 }
 
-// pageKeys selects the newest key of pages, each of an entry's views of a version.
+// pageKeys selects the newest key of each page. The arrays $2, $3 and $4 have the entry, the version and the index of
+// each page.
 const pageKeys = `
 SELECT u.page, v.page_key
 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u (entry_id, version, page_index, page)
@@ -198,8 +206,9 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) v`
 
-// Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the versions and pages. If they are
-// more than an answer may have, there is no body.
+// Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the funnels and their pages. If
+// rows is more than [insight.MaxFunnelRows], body is nil. The error is an Unavailable if removals disturb the reading
+// three times.
 func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int, body []byte, err error) {
 	for range 3 {
 		answer, err := s.funnels(ctx, q)
@@ -226,7 +235,8 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 	return 0, nil, apierr.NotAvailable(errors.New("entries were removed again and again while their funnel was read"))
 }
 
-// funnels returns funnels without the keys of their pages. With an error, they are of the rows before it.
+// funnels returns the funnels for q, without the keys of their pages. With an error, the funnels cover only the rows
+// that were read before the error.
 func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
 	err = s.query(ctx, funnelOf(q), func(r pgx.Rows) error {
 		funnels := insight.NewFunnels(q.ByVersion)
@@ -254,7 +264,8 @@ func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer [
 	return answer, err
 }
 
-// namePages sets the keys of pages. It reports whether all were found: a removal may have come since the pages were read.
+// namePages sets the keys of pages. all is false if a key was not found, because a removal has deleted its page views
+// in the meantime.
 func (s *Store) namePages(ctx context.Context, projectID string, pages []*insight.FunnelPage) (all bool, err error) {
 	found := 0
 	err = s.query(ctx, statement{pageKeys, []any{
@@ -273,89 +284,166 @@ func (s *Store) namePages(ctx context.Context, projectID string, pages []*insigh
 	return found == len(pages), err
 }
 
-// dataOf returns the query of the parsed entry_data of each entry. Postgres parses it once, and in parallel. A single text
-// that it cannot parse fails the statement, unless careful: then such data is null. entry_json takes several times as long. So
-// it parses only what may fail: \u0000 and half of a pair of surrogates, a great exponent, or many digits or levels.
-func (s *statement) dataOf(i insight.Selection, careful bool) string {
-	parsed, selected := "parse_entry(entry_data)", s.selected(i.Selection, "")
-	if careful {
-		parsed = `CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END`
-	}
+// fields has the parts of SQL that the statements about entry_data have in common.
+type fields struct {
+	with       string // common table expressions, each with a comma after it
+	from       string // FROM and WHERE of the fields of all entries, as e (key, value)
+	entries    string // an expression for the number of entries
+	unreadable string // an expression for the number of entries whose data Postgres cannot parse
+}
+
+// fieldsOf returns the SQL for the fields in the data of the selected entries. If careful is false, Postgres works in
+// parallel, but the statement fails if Postgres cannot parse the data of one entry. If careful is true, such data has
+// no fields, and one process reads all entries.
+func (s *statement) fieldsOf(i insight.Selection, careful bool) fields {
+	selected := s.selected(i.Selection, "")
 	if i.Version != nil {
 		selected += " AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = " + s.arg(*i.Version) + ")"
 	}
-	return "(SELECT " + parsed + " AS data FROM entries WHERE " + selected + " OFFSET 0) d"
+	if !careful {
+		return fields{"", "entries, jsonb_each(parse_entry(entry_data)) e WHERE " + selected, "(SELECT count(1) FROM entries WHERE " + selected + ")", "0"}
+	}
+	return fields{
+		with: `parsed AS MATERIALIZED (
+    SELECT ` + carefulData + ` AS data
+    FROM entries WHERE ` + selected + `
+), `,
+		from:       "parsed, jsonb_each(data) e WHERE true",
+		entries:    "(SELECT count(1) FROM parsed)",
+		unreadable: "(SELECT count(1) FROM parsed WHERE data IS NULL)",
+	}
 }
 
-// keysOf returns the statement of keys.
-func keysOf(i insight.Selection, careful bool) statement {
-	var s statement
-	data, with, unreadable := s.dataOf(i, careful), "", "0"
-	if careful {
-		with = "parsed AS MATERIALIZED (SELECT data FROM " + data + "), "
-		data, unreadable = "parsed", "(SELECT count(1) FROM parsed WHERE data IS NULL)"
-	}
-	s.sql = `WITH ` + with + `counted AS (
-    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM ` + data + `, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
-    WHERE octet_length(e.key) <= 256
-    GROUP BY 1, 2
-), key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+// keyList is a common table expression, named key. keyList selects the 1000 most frequent keys of counted, with the
+// place of each key.
+const keyList = `key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
     FROM counted
     GROUP BY key
-    ORDER BY 2 DESC, key COLLATE "C"
+    ORDER BY place
     LIMIT 1000
-)
+)`
+
+// keysOf returns the statement for the most frequent keys of entry_data, without values. For careful, see
+// [statement.fieldsOf].
+func keysOf(i insight.Selection, careful bool) statement {
+	var s statement
+	f := s.fieldsOf(i, careful)
+	s.sql = `WITH ` + f.with + `counted AS (
+    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM ` + f.from + ` AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), ` + keyList + `
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM ` + data + `), 'unreadable', ` + unreadable + `,
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+    'entries', ` + f.entries + `, 'unreadable', ` + f.unreadable + `,
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text`
 	return s
 }
 
-// answersOf returns the statement of a key's values. An entry answers with the different elements of an array, or else with
-// one value. Null and white space are no answers.
+// keyValuesOf returns the statement for the most frequent keys of entry_data. Each of the first
+// [insight.MaxKeysWithValues] keys has its most frequent values, up to the number most. For careful, see
+// [statement.fieldsOf].
+func keyValuesOf(i insight.Selection, most int, careful bool) statement {
+	var s statement
+	f := s.fieldsOf(i, careful)
+	s.sql = `WITH ` + f.with + `field AS MATERIALIZED (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM ` + f.from + ` AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), counted AS (
+    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
+    FROM field
+    GROUP BY 1, 2
+), ` + keyList + `, ` + s.valuesIn("field WHERE key IN (SELECT key FROM key WHERE place <= "+strconv.Itoa(insight.MaxKeysWithValues)+")",
+		"(SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= "+s.arg(most)) + `, whole AS MATERIALIZED (SELECT ` + f.entries + ` AS entries, ` + f.unreadable + ` AS unreadable)
+SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
+    SELECT json_agg(CASE WHEN place <= ` + strconv.Itoa(insight.MaxKeysWithValues) + `
+        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, ` + keyValues + `)
+        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
+    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
+FROM whole w`
+	return s
+}
+
+// answersOf returns the statement for the [insight.MaxValues] most frequent values of a key in the data of the entries
+// that i selects. For careful, see [statement.fieldsOf].
 func answersOf(i insight.Selection, key string, careful bool) statement {
 	var s statement
-	data := s.dataOf(i, careful)
+	f := s.fieldsOf(i, careful)
 	name := s.arg(key) + "::text"
+	s.sql = `WITH ` + f.with + `field AS (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM ` + f.from + ` AND e.key = ` + name + `
+    GROUP BY 1, 2
+), ` + s.valuesIn("field", "value ORDER BY entries DESC, value LIMIT "+strconv.Itoa(insight.MaxValues)) + `, whole AS MATERIALIZED (SELECT ` + f.entries + ` AS entries, ` + f.unreadable + ` AS unreadable)
+SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, ` + keyValues + `)::text
+FROM whole w CROSS JOIN (SELECT ` + name + ` COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)`
+	return s
+}
+
+// valuesIn returns the common table expressions that [keyValues] reads. fields is a FROM with the columns key, value
+// and entries, which is how many entries have that field. frequent is a FROM that selects the values to list from the
+// table value.
+//
+// An entry answers with the different elements of an array, or else with one value. Null and white space are no
+// answers. fields has equal fields only once, so Postgres looks at each different field once.
+func (s *statement) valuesIn(fields, frequent string) string {
 	white := s.arg(insight.WhiteSpace) + "::text"
 	answered := func(v string) string {
 		return "jsonb_typeof(" + v + ") <> 'null' AND NOT (jsonb_typeof(" + v + ") = 'string' AND btrim(" + v + " #>> '{}', " + white + ") = '')"
 	}
-	s.sql = `WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, CASE
+	return `answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
         WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE ` + answered("v") + `)
         WHEN ` + answered("value") + ` THEN ARRAY[value]
     END AS answers
-    FROM (SELECT data -> ` + name + ` AS value, data IS NULL AS unreadable FROM ` + data + ` OFFSET 0) a
-), frequent AS (
-    SELECT value, count(1) AS entries
-    FROM (SELECT unnest(answers) AS value FROM answer) a
-    WHERE octet_length(value::text) <= 1000
-    GROUP BY value
-    ORDER BY 2 DESC, value
-    LIMIT 50
+    FROM ` + fields + `
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM ` + frequent + `
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
 ), number AS (
-    SELECT n::float8 AS n
-    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
-    FROM number, summary
-    GROUP BY 1
-)
-SELECT 1, json_build_object(
-    'key', ` + name + `, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
-    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+)`
+}
+
+// keyValues is SQL for the part of an answer about the values of one key. keyValues needs the key as the row k, and
+// the rows of that key in total, list and covered as t, l and c. The row w has the numbers of all entries.
+const keyValues = `
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
     'numbers', (
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
@@ -364,19 +452,21 @@ SELECT 1, json_build_object(
                     'from', s.low + (s.high - s.low) * g / s.bins,
                     'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
-        FROM summary s WHERE s.entries > 0)
-)::text
-FROM answer`
-	return s
-}
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key)`
 
-// Answers returns the keys of entry_data, or the values of one, as JSON.
+// Answers returns as JSON the keys of entry_data, or the values of q.Key if q has a key. If Postgres cannot parse the
+// data of an entry, Answers repeats the question with a slower statement.
 func (s *Store) Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error) {
 	for _, careful := range []bool{false, true} {
-		ask := keysOf(q.Selection, careful)
-		if q.Key != "" {
+		var ask statement
+		switch {
+		case q.Key != "":
 			ask = answersOf(q.Selection, q.Key, careful)
+		case q.Values > 0:
+			ask = keyValuesOf(q.Selection, q.Values, careful)
+		default:
+			ask = keysOf(q.Selection, careful)
 		}
 		_, body, err = s.answer(ctx, ask)
 		pg, ok := errors.AsType[*pgconn.PgError](err)

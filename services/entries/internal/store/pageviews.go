@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// The columns of a page view. The constants below are their indexes.
+// viewColumns has the columns of a page view. The constants below are the indexes of these columns.
 const viewColumns = `"timestamp", arrival, page_id, page_key, page_index, url`
 
 const (
@@ -32,10 +32,10 @@ const firstViewColumn = columnUpdatedAt + 1
 // maxViewRows bounds the rows that one statement reads, even if an entry has more page views.
 const maxViewRows = 5000
 
-// pageViewList returns the statement that reads a chunk of entries with their page views. entries is the statement that reads
-// the entries alone, and its last parameter is their limit. The statement returns a row for each page view, and one row for
-// an entry without any. Its last parameter is the limit of rows. The subquery also has that limit, so that Postgres does not
-// sort all page views of an entry that has very many.
+// pageViewList returns the statement that reads a chunk of entries with their page views. entries is the statement
+// that reads the entries alone, and its last parameter is their limit. The result has a row for each page view, and
+// one row for an entry without page views. The last parameter is the limit of rows. The subquery also has that limit,
+// so that Postgres does not sort all page views of an entry that has very many.
 func pageViewList(entries pagelist.Statements, descending bool) string {
 	direction := ""
 	if descending {
@@ -87,7 +87,8 @@ func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
 	}
 }
 
-// Chunk reads entries with their page views.
+// Chunk reads the next entries with their page views into sink. Chunk first completes the entry that the chunk before
+// has left open.
 func (s *viewSource) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
 	for s.id != nil {
 		if sink.Full() {
@@ -165,14 +166,15 @@ func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 	return err
 }
 
-// begin appends the beginning of an EntryPageViews of the API.
+// begin begins the record of an entry: it appends the first part of an EntryPageViews of the API to sink.
 func (s *viewSource) begin(sink *pagelist.Sink, id []byte, row *pgdb.Raw) {
 	s.id = bytes.Clone(id)
 	s.views = 0
 	sink.SetBytes(append(appendEntryHead(sink.Bytes(), s.projectText, row), `,"page_views":[`...))
 }
 
-// view appends a PageView of the API, whose columns begin at first.
+// view appends a page view to the open record, as a PageView of the API. first is the index of the page view's first
+// column.
 func (s *viewSource) view(sink *pagelist.Sink, row *pgdb.Raw, first int) {
 	dst := sink.Bytes()
 	if s.views > 0 {

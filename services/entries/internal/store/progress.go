@@ -15,15 +15,16 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// In these statements LATERAL keeps Postgres from passing over all rows of a table that it does not know yet.
+// In these statements, LATERAL keeps Postgres from reading a whole table for which it has no statistics yet.
 
-// viewedOf selects which of the given entries have page views.
+// viewedOf selects the entries in $2 that have progress, and so have page views.
 const viewedOf = `
 SELECT u.entry_id
 FROM unnest($2::text[]) AS u (entry_id)
 CROSS JOIN LATERAL (SELECT FROM progress p WHERE p.project_id = $1 AND p.entry_id = u.entry_id LIMIT 1) p`
 
-// partsOf selects the progress of entries, and what the entries themselves say. Both may be missing.
+// partsOf selects the progress of the entries in $2, with the embeddable and the times of each entry. The columns of an
+// entry that is not stored are null, and so are the columns of missing progress.
 const partsOf = `
 SELECT u.entry_id, e.embeddable_id, e.created_at, e.updated_at,
        p.part, p.version, p.several, p.furthest, p.ended, p.completed_after, p.cells, p.first_view, p.latest_view, p.waits
@@ -39,7 +40,7 @@ LEFT JOIN LATERAL (
 ) p ON true
 ORDER BY u.entry_id, p.part`
 
-// viewsOf selects the page views of entries in their order.
+// viewsOf selects the page views of the entries in $2, sorted by entry, time and arrival number.
 const viewsOf = `
 SELECT u.entry_id, v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
 FROM unnest($2::text[]) AS u (entry_id)
@@ -82,7 +83,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)` + unl
 
 var progressPut = insert.Put{Arrays: putProgress, Values: putOneProgress, Key: 2}
 
-// entryProgress is the progress of an entry, with the entry's own columns, which are nil if it never came.
+// entryProgress is the progress of an entry, with columns of the entry itself. The columns of the entry are nil if
+// the entry is not stored.
 type entryProgress struct {
 	id               string
 	embeddable       *string
@@ -90,7 +92,8 @@ type entryProgress struct {
 	parts            []insight.Progress
 }
 
-// followEntries brings progress up to date with stored entries.
+// followEntries copies the embeddable and the times of stored entries to their progress. ids are the ids of the entries
+// that the transaction has received.
 func (t numberedTx) followEntries(ctx context.Context, ids []string) error {
 	viewed, err := t.ids(ctx, viewedOf, ids)
 	if err != nil || len(viewed) == 0 {
@@ -103,8 +106,9 @@ func (t numberedTx) followEntries(ctx context.Context, ids []string) error {
 	return t.putProgress(ctx, all)
 }
 
-// followViews brings progress up to date with the page views among stored events. It adds those that are later than all
-// others of their entry. If they are not, or are not known to be new, it reads all page views of the entry.
+// followViews updates progress after events were stored. followViews adds the page views of an entry to its progress
+// if allNew is true and no older view is later. Otherwise followViews computes the progress again from all page views
+// of the entry.
 func (t numberedTx) followViews(ctx context.Context, events []entry.Event, allNew bool) error {
 	views := map[string][]insight.View{}
 	var ids []string
@@ -141,7 +145,7 @@ func (t numberedTx) followViews(ctx context.Context, events []entry.Event, allNe
 	return t.putProgress(ctx, all)
 }
 
-// readProgress reads the progress of entries.
+// readProgress returns the progress of the entries with the given ids, with an element for each id, sorted by id.
 func (t numberedTx) readProgress(ctx context.Context, ids []string) (all []entryProgress, err error) {
 	rows, err := t.tx.Query(ctx, partsOf, t.projectID, ids)
 	if err != nil {
@@ -166,7 +170,7 @@ func (t numberedTx) readProgress(ctx context.Context, ids []string) (all []entry
 	return all, err
 }
 
-// readViews adds all page views of entries.
+// readViews adds all stored page views to the progress of the given entries, which must be empty before.
 func (t numberedTx) readViews(ctx context.Context, of map[string]*entryProgress) error {
 	if len(of) == 0 {
 		return nil
@@ -186,7 +190,8 @@ func (t numberedTx) readViews(ctx context.Context, of map[string]*entryProgress)
 	return err
 }
 
-// putProgress stores the progress of entries.
+// putProgress stores the progress of entries, a row for each part. putProgress does not touch rows that are equal
+// already.
 func (t numberedTx) putProgress(ctx context.Context, all []entryProgress) error {
 	type row struct {
 		*entryProgress

@@ -33,10 +33,11 @@ FROM entries
 WHERE project_id = $1 AND updated_at < $2`
 )
 
-// A purge searches a project's events in windows, in the order of their entries' ids. An index leads to them, and
-// each statement is short even if there are many events.
+// A purge searches a project's events in windows, in the order of their entries' ids. Postgres finds the events of a
+// window by an index. So each statement is short, even if there are many events.
 const (
-	// windowEnd returns the last id of the window after $2, or null after the last one.
+	// windowEnd selects the last entry id of the window that begins after the id $2, or null if there are no more
+	// events.
 	windowEnd = `
 SELECT max(w.entry_id)
 FROM (SELECT entry_id FROM events WHERE project_id = $1 AND entry_id > $2 ORDER BY entry_id LIMIT $3) w`
@@ -72,24 +73,26 @@ LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2`
 )
 
-// windowEvents is how many events a window has. It also has the further events of its last entry.
+// windowEvents is how many events a window has. A window also has all further events of its last entry.
 const windowEvents = 20_000
 
-// Purge removes entries that were last updated before a time, in Unix microseconds, and orphans, each with its
-// events. It removes at most 10,000 entries, and reports whether there are more. Its result is right even with an
-// error. It can be repeated.
+// Purge removes the entries that were last updated before a time, in Unix microseconds, with their events. Purge also
+// removes the events of an id without an entry if all of them are from before that time.
+//
+// One call removes the data of at most 10,000 ids. More in the result is true if there is more to remove. The result
+// counts the removed records, even if there is an error. Purge can be repeated.
 func (m *Remover) Purge(ctx context.Context, projectID string, before int64) (change.Removed, error) {
 	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), left: removedByRequest}
 	err := p.run(ctx)
 	return p.removed, err
 }
 
-// purge is one request that removes old entries.
+// purge is the state of one call of [Remover.Purge] or [Remover.Older].
 type purge struct {
 	*Remover
 	projectID string
 	before    pgtype.Timestamptz
-	left      int // transactions that this request may run
+	left      int // how many more transactions the call may run
 	removed   change.Removed
 }
 
@@ -109,7 +112,8 @@ func (p *purge) run(ctx context.Context) error {
 	})
 }
 
-// each removes the ids that find returns and the statement still confirms under the lock, until find returns none.
+// each removes the ids that find returns, if the statement still selects the ids under the lock. each ends when find
+// returns none. If the call has run all its transactions before that, each sets More in p.removed.
 func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, error), still string) error {
 	for {
 		found, err := find(ctx)
@@ -131,7 +135,8 @@ func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, 
 	}
 }
 
-// Older returns how much [Remover.Purge] would remove now, repeated until the end.
+// Older returns how many entries and events [Remover.Purge] would remove now, if the caller repeated Purge until the
+// end.
 func (m *Remover) Older(ctx context.Context, projectID string, before int64) (all change.Removed, err error) {
 	at := pgdb.Timestamp(before)
 	if err := m.pool.QueryRow(ctx, []any{&all.Entries}, countEntriesBefore, projectID, at); err != nil {
@@ -147,7 +152,8 @@ func (m *Remover) Older(ctx context.Context, projectID string, before int64) (al
 	return all, err
 }
 
-// windows calls do for each window of the project's events, until do returns done.
+// windows calls do for each window of the project's events, until do returns done or an error. A window has the entry
+// ids after the first id, up to and including the second.
 func (p *purge) windows(ctx context.Context, do func(after, end string) (done bool, err error)) error {
 	after := "" // no id is empty
 	for {
@@ -162,7 +168,7 @@ func (p *purge) windows(ctx context.Context, do func(after, end string) (done bo
 	}
 }
 
-// ids returns the ids that a statement finds, outside of a transaction.
+// ids runs a query outside of a transaction, and returns the ids in its only column.
 func (p *purge) ids(ctx context.Context, sql string, args ...any) (ids []string, err error) {
 	err = p.pool.Query(ctx, func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])

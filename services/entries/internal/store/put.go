@@ -12,13 +12,14 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Each INSERT has the two forms that [insert.Put] requires, and returns a row for each record that it stored. Its
-// ON CONFLICT has no parameter, because Citus allows none there.
+// Each INSERT has the two forms that [insert.Put] requires, and returns a row for each record that it stored. The ON
+// CONFLICT of an INSERT has no parameter, because Citus allows none there.
 
 const insertEntries = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)`
 
-// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
+// unlessOlder replaces a stored entry, unless the stored entry has a later update. With an equal time of update,
+// unlessOlder replaces the entry only if the content differs. Each returned row says whether an entry was replaced.
 const unlessOlder = `
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
@@ -48,7 +49,7 @@ const unlessThere = `
 ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1`
 
-// Events are inserted in the order of their lines, so that arrival follows that order.
+// putEvents inserts events in the order of their lines, so that their arrival numbers follow that order.
 const putEvents = insertEvents + `
 SELECT $1, u.event_key, u.entry_id, u.contact_id, u.group_id, u.embeddable_id, u.embeddable_version_number,
        u."timestamp", u.page_id, u.page_key, u.page_index, u.max_page_id, u.max_page_key, u.max_page_index, u.total_pages,
@@ -64,7 +65,8 @@ ORDER BY u.line` + unlessThere
 const putEvent = insertEvents + `
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)` + unlessThere
 
-// Writer stores incoming records, with a pool whose role may write.
+// Writer stores incoming entries and events, and keeps the progress of entries up to date. The role of its pool may
+// write.
 type Writer struct {
 	pool *pgdb.Pool
 }
@@ -77,15 +79,16 @@ var (
 	eventsPut  = insert.Put{Arrays: putEvents, Values: putEvent}
 )
 
-// erasedAmong finds the erased among entries. It must follow takeNumbers in its transaction: as a statement of its
-// own it sees what was erased until then.
+// erasedAmong selects the entries in $2 that were erased. erasedAmong must run after takeNumbers in the same
+// transaction. As a later statement, erasedAmong also sees the erasures that committed while takeNumbers waited for
+// the lock.
 const erasedAmong = `
 SELECT entry_id
 FROM removals
 WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 
-// PutEntries stores entries of one project in one transaction. Its outcome is the same as storing them one by one. It
-// is idempotent.
+// PutEntries stores entries of one project in one transaction. The outcome is the same as storing the entries one by
+// one. An entry that is older than the stored entry, or whose id was erased, is not stored. PutEntries may be repeated.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
@@ -107,7 +110,8 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 		})
 }
 
-// PutEvents stores events of one project in one transaction. It is idempotent.
+// PutEvents stores events of one project in one transaction. An event that is stored already, or whose entry was
+// erased, changes nothing. So PutEvents may be repeated.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored, replaced int, err error) {
@@ -119,8 +123,8 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 		})
 }
 
-// put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
-// entries, and passes the others to store.
+// put stores records of one project in one transaction. put takes a number for each record, leaves out the records of
+// erased entries, and passes the other records to store.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
 	store func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
 	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
@@ -149,7 +153,7 @@ func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records 
 	return s, err
 }
 
-// erasedOf returns the erased among entries of the project.
+// erasedOf returns which of the entries with the given ids were erased. The map is nil if no entry was erased.
 func (t numberedTx) erasedOf(ctx context.Context, ids []string) (map[string]bool, error) {
 	found, err := t.ids(ctx, erasedAmong, ids)
 	if err != nil || len(found) == 0 {
@@ -162,7 +166,7 @@ func (t numberedTx) erasedOf(ctx context.Context, ids []string) (map[string]bool
 	return erased, nil
 }
 
-// numbers returns n numbers that begin with first.
+// numbers returns n consecutive numbers, which begin with first.
 func numbers(first int64, n int) []int64 {
 	list := make([]int64, n)
 	for i := range list {
@@ -171,7 +175,8 @@ func numbers(first int64, n int) []int64 {
 	return list
 }
 
-// entryColumnsOf returns the columns of entries in the order of insertEntries, numbered from seq on.
+// entryColumnsOf returns the columns of entries in the order of insertEntries, without the project. The entries get
+// the numbers from seq on.
 func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 	text := func(of func(*entry.Entry) string) []string { return insert.Column(entries, of) }
 	return []any{
@@ -186,7 +191,8 @@ func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 	}
 }
 
-// eventColumnsOf returns the columns of events in the order of insertEvents, numbered from seq on.
+// eventColumnsOf returns the columns of events in the order of insertEvents, without the project. The events get the
+// numbers from seq on.
 func eventColumnsOf(events []entry.Event, seq int64) []any {
 	text := func(of func(*entry.Event) string) []string { return insert.Column(events, of) }
 	textOrNull := func(of func(*entry.Event) *string) []*string { return insert.Column(events, of) }

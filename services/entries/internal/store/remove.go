@@ -12,8 +12,9 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// Every removal takes its numbers first, as ingest does. So it sees everything that was stored before, and ingest
-// sees its tombstones after it. A search that takes long runs before that, and is confirmed under the lock.
+// Every removal takes numbers of the project first, as ingest does. So a removal sees all records that were stored
+// before, and later ingest sees the tombstones of the removal. A search that takes long runs before the transaction,
+// which confirms the results under the lock.
 
 const (
 	deleteEntries = `
@@ -29,7 +30,8 @@ DELETE FROM progress
 WHERE project_id = $1 AND entry_id = ANY($2::text[])`
 )
 
-// A tombstone says once why an entry was removed. One of an erased entry never changes.
+// Statements that write tombstones. A tombstone says why an entry was removed, and is unique for the entry. A later
+// removal overwrites the tombstone of a purged entry, but never the tombstone of an erased entry.
 const (
 	insertRemovals = `
 INSERT INTO removals AS r (project_id, entry_id, seq, removed_at, reason)`
@@ -51,7 +53,9 @@ VALUES ($1, $2, $3, $4, $5)` + unlessErased
 
 var removalsPut = insert.Put{Arrays: putRemovals, Values: putRemoval, Key: 1}
 
-// The first two find the entries of a contact, and the entries that an event of the contact names.
+// Statements of removals. The first two select the entries of a contact, and the entries that an event of the contact
+// names. The next two select any entries of a project. The last two delete the tombstones and the counter of a
+// removed project.
 const (
 	entriesOfContact = `
 SELECT entry_id
@@ -93,18 +97,19 @@ WHERE project_id = $1`
 )
 
 const (
-	// removedAtOnce is how many entries one transaction removes, with all their events. It blocks the project's
-	// writers during that time.
+	// removedAtOnce is how many entries one transaction removes at most, with all their events. The transaction blocks
+	// the project's writers until it ends.
 	removedAtOnce = 500
 
-	// tombstonesAtOnce is how many tombstones of a removed project one transaction removes.
+	// tombstonesAtOnce is how many tombstones of a removed project one transaction removes at most.
 	tombstonesAtOnce = 10_000
 
-	// removedByRequest is how many transactions that remove something one request runs: it removes at most 10,000 entries.
+	// removedByRequest is how many transactions one request to purge or to remove a project runs at most. So one
+	// request removes at most 10,000 entries.
 	removedByRequest = 20
 )
 
-// Remover removes records, with a pool whose role may delete.
+// Remover removes entries and events of projects. The role of its pool may delete.
 type Remover struct {
 	pool *pgdb.Pool
 	now  func() time.Time
@@ -114,8 +119,8 @@ type Remover struct {
 // tombstones and counters.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool, now: time.Now} }
 
-// Erase removes an entry and its events for good. An id without an entry gets a tombstone too: its data may still
-// arrive. Erase can be repeated.
+// Erase removes an entry and its events for good. An id without an entry also gets a tombstone, because data of the
+// id may still arrive. Erase can be repeated.
 func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.Removed, error) {
 	r, _, err := m.remove(ctx, projectID, change.Erased, 1, func(context.Context, numberedTx) ([]string, error) {
 		return []string{entryID}, nil
@@ -124,7 +129,7 @@ func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.
 }
 
 // EraseContact removes all entries of a contact, and every entry that an event of the contact names, with their
-// events. Its result is right even with an error. It can be repeated.
+// events. The result counts the removed records, even if there is an error. EraseContact can be repeated.
 func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string) (all change.Removed, err error) {
 	for {
 		one, ids, err := m.remove(ctx, projectID, change.Erased, removedAtOnce, func(ctx context.Context, tx numberedTx) ([]string, error) {
@@ -141,8 +146,9 @@ func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string)
 	}
 }
 
-// remove removes the entries that find returns, at most that many, with their events, in one transaction. It returns
-// how much it removed, and how many ids find returned.
+// remove removes the entries that find returns, with their events, in one transaction, and leaves a tombstone for each.
+// most is the greatest number of ids that find may return. remove returns how much it removed, and how many ids find
+// returned.
 func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason, most int,
 	find func(ctx context.Context, tx numberedTx) ([]string, error)) (r change.Removed, found int, err error) {
 	err = inNumberedTx(ctx, m.pool, projectID, most, func(ctx context.Context, tx numberedTx) error {
@@ -164,7 +170,8 @@ func (m *Remover) remove(ctx context.Context, projectID string, why change.Reaso
 	return r, found, nil
 }
 
-// deleteRecords deletes entries with their progress and their events.
+// deleteRecords deletes entries with their progress and their events, and returns how many entries and events it
+// deleted.
 func (t numberedTx) deleteRecords(ctx context.Context, ids []string) (r change.Removed, err error) {
 	if r.Events, err = t.exec(ctx, deleteEvents, ids); err != nil {
 		return r, err
@@ -176,7 +183,8 @@ func (t numberedTx) deleteRecords(ctx context.Context, ids []string) (r change.R
 	return r, err
 }
 
-// removalColumnsOf returns the columns of tombstones in the order of insertRemovals, numbered from seq on.
+// removalColumnsOf returns the columns of tombstones in the order of insertRemovals, without the project. The
+// tombstones get the numbers from seq on.
 func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) []any {
 	return []any{
 		ids,
@@ -186,8 +194,9 @@ func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) 
 	}
 }
 
-// Project removes everything that the service holds about a project, without tombstones. It removes at most 10,000
-// entries, and reports whether there may be more. Its result is right even with an error. It can be repeated.
+// Project removes the entries, the events and the tombstones of a project, and writes no new tombstones. One call
+// removes at most 10,000 entries. More in the result is true if there may be more. The result counts the removed
+// records, even if there is an error. Project can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (all change.Removed, err error) {
 	for range removedByRequest {
 		one, done, err := m.removeProject(ctx, projectID)
@@ -200,8 +209,8 @@ func (m *Remover) Project(ctx context.Context, projectID string) (all change.Rem
 	return all, nil
 }
 
-// removeProject removes some records of a project in one transaction, then its tombstones, and finally the counter.
-// It reports whether nothing is left.
+// removeProject removes some entries and events of a project in one transaction. If no entries and events are left,
+// removeProject removes tombstones. With the last tombstones, removeProject removes the counter and returns done.
 func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, done bool, err error) {
 	err = inNumberedTx(ctx, m.pool, projectID, 1, func(ctx context.Context, tx numberedTx) error {
 		r, done = change.Removed{}, false

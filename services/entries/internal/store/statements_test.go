@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // filtered returns selections by no filter, by each that an operation has, and by all of these. So the number of statements
 // does not double with each filter.
 func filtered(of entry.Operations) map[string]entry.Selection {
-	values := map[entry.Kind]any{entry.Equal: "x", entry.After: int64(1), entry.Before: int64(2)}
+	values := map[entry.Kind]any{entry.Equal: "x", entry.After: int64(1), entry.Before: int64(2), entry.Number: int64(3), entry.Answers: `"x"`, entry.AnswerKey: "x", entry.Contains: "xyz"}
 	all := entry.Selection{ProjectID: "pr_1"}
 	found := map[string]entry.Selection{"": all}
 	for f := range entry.Filters(of) {
@@ -68,11 +68,13 @@ func statements(t *testing.T) map[string]string {
 			for _, by := range []insight.By{insight.ByNone, insight.ByEmbeddable, insight.ByVersion} {
 				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Selection: f, Interval: interval, By: by}, nil).sql
 			}
+			all["overview of "+interval+name] = overviewOf(insight.OverviewQuestion{CountsQuestion: insight.CountsQuestion{Selection: f, Interval: interval, By: insight.ByNone}}, nil).sql
 		}
 		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Selection: f}).sql
 		all["funnel by version"+name] = funnelOf(insight.FunnelQuestion{Selection: f, ByVersion: true}).sql
 		for how, careful := range map[string]bool{"": false, " careful": true} {
 			all["keys"+name+how], all["answers"+name+how] = keysOf(f, careful).sql, answersOf(f, "key", careful).sql
+			all["keys with values"+name+how] = keyValuesOf(f, 1, careful).sql
 		}
 	}
 	return all

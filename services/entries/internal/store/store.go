@@ -1,5 +1,5 @@
-// Package store keeps entries and events in Postgres. It owns the service's SQL and schema. It turns rows into the
-// JSON of the API without a struct for each row. It knows nothing of HTTP.
+// Package store keeps entries, their events and their progress in Postgres. The package owns the service's SQL and
+// schema, and turns rows into the JSON of the API. Requests and answers of HTTP are the task of package api.
 package store
 
 import (
@@ -19,8 +19,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing. The remover deletes, and writes tombstones.
+// Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
+// also writes, but deletes nothing. The remover deletes, and writes tombstones and counters.
 func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -39,14 +39,14 @@ func Schema() migrate.Schema {
 	}
 }
 
-// Store reads records.
+// Store reads entries, events, changes and insights from Postgres.
 type Store struct {
 	pool    pgdb.Querier
 	primary pgdb.Querier
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT. It reads from primary if the result must not
-// lag.
+// New returns a Store. The Store reads from pool, which may be a standby. The Store reads from primary if the result
+// must be current, and repeats an insight there if pool fails midway. The roles of both need SELECT.
 func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary: primary} }
 
 // Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
@@ -56,10 +56,15 @@ func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, e
 	return pagelist.One(ctx, s.pool, appendRecord, apierr.NoEntry(entryID), getEntry, projectID, entryID)
 }
 
-// Entries opens a page of a project's entries.
+// Entries opens a page of a project's entries. The error is a QuestionTooLarge if a search in the data of entries takes
+// too long for the first part of the page.
 func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves, page.Scans = l.Moves(), scans(l)
-	return pagelist.Open(ctx, entryQuery(s.pool, entryColumns, l), page)
+	found, err := pagelist.Open(ctx, entryQuery(s.pool, entryColumns, l), page)
+	if searches(l) {
+		err = tooLarge(err)
+	}
+	return found, err
 }
 
 // PageViews opens a page of a project's entries with their page views, ordered by update.

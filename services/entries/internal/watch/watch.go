@@ -1,6 +1,7 @@
-// Package watch lets many requests wait until projects have new changes. It looks at the counter of a project that
-// requests wait for once a second, and soon after a hint. When the counter has grown, it reads one page for all requests
-// that ask the same. A waiting request holds no database connection and no page.
+// Package watch lets many requests wait until projects have new changes. While a request waits, the package reads the
+// number of the project's newest change once a second, and soon after a [Watch.Hint]. When the number has grown, the
+// package reads one page for all requests with the same question. A waiting request holds no database connection and no
+// page.
 package watch
 
 import (
@@ -14,37 +15,41 @@ import (
 )
 
 const (
-	// every is the time between two looks without a hint, and between two reads for requests whose types did not match.
+	// every is about the time between two reads of a project's newest number, if no [Watch.Hint] comes. every is also
+	// the least time between two pages for the same requests if the first page has no change of the asked types.
 	every = time.Second
 
-	// gap is the least time between two looks.
+	// gap is the least time between two reads of a project's newest number, even if [Watch.Hint] is called often.
 	gap = 50 * time.Millisecond
 
-	// lookTimeout bounds one look and one read.
+	// lookTimeout bounds one read of a project's newest number, and one read of a page.
 	lookTimeout = 10 * time.Second
 
-	// mostShared is the largest page that requests get from a Watch, in bytes. ANSWER_MEMORY does not count such a page.
+	// mostShared is the size in bytes of the largest page that waiting requests share. Each request reads a larger page
+	// itself. ANSWER_MEMORY does not count a shared page.
 	mostShared = 64 << 10
 )
 
-// Store has the changes that a Watch reads.
+// Store reads the changes of projects for a Watch.
 type Store interface {
-	// LastSeq reads the newest number of a project.
+	// LastSeq returns the number of the project's newest change, or 0 if the project has no changes.
 	LastSeq(ctx context.Context, projectID string) (last int64, err error)
-	// Changes opens a page of changes.
+	// Changes opens the page of changes for which ask asks. The Watch closes the page.
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
 }
 
-// Answer has the changes that a request has waited for.
+// Answer has the changes for which a request has waited.
 type Answer struct {
-	// Body is the page. It is nil if the page is large, or if reading it panicked: the request must read it itself.
+	// Body is the page in the format of the request. Body is nil if the page is too large to be shared, or after a
+	// panic. The request must then read the page itself.
 	Body []byte
-	// Last, Examined and More are those of [change.Page].
+	// Last, Examined and More are copied from the [change.Page], and are zero after a panic.
 	Last, Examined int64
 	More           bool
 }
 
-// Watch knows what requests wait for.
+// Watch holds the waiting requests of each project, and reads new changes for them. A Watch is safe for concurrent
+// use.
 type Watch struct {
 	store Store
 	looks atomic.Int64
@@ -54,7 +59,7 @@ type Watch struct {
 	waiters  int
 }
 
-// project is a project that requests wait for. The mutex of the Watch guards it.
+// project is a project for which at least one request waits. The mutex of the Watch guards the groups.
 type project struct {
 	id     string
 	groups map[change.Ask]*group
@@ -62,21 +67,23 @@ type project struct {
 	stop   context.CancelFunc
 }
 
-// group is the requests that ask the same. The mutex of the Watch guards it.
+// group holds the waiting requests with the same [change.Ask], which share one answer. The mutex of the Watch guards
+// the group.
 type group struct {
 	ask     change.Ask
 	waiters int
-	after   int64     // the number up to which there are no changes of these types
-	next    time.Time // no read before
+	after   int64     // up to this number, there are no changes of the asked types
+	next    time.Time // the Watch reads no page for the group before this time
 	done    chan struct{}
 	answer  Answer // valid once done is closed
 }
 
-// New returns a Watch.
+// New returns a Watch that reads changes from store. The Watch runs no goroutine while no request waits.
 func New(store Store) *Watch { return &Watch{store: store, projects: map[string]*project{}} }
 
-// Wait returns the changes that ask is for as soon as there are any, or the cause of ctx if that ends first. While the
-// store fails, Wait keeps waiting.
+// Wait waits until the project has a change for which ask asks, and returns an [Answer]. Body is nil in an Answer whose
+// page the caller must read itself. If ctx ends first, Wait returns the cause of ctx. While the store fails, Wait keeps
+// waiting.
 func (w *Watch) Wait(ctx context.Context, ask change.Ask) (Answer, error) {
 	p, g := w.join(ask)
 	defer w.leave(p, g)
@@ -88,7 +95,8 @@ func (w *Watch) Wait(ctx context.Context, ask change.Ask) (Answer, error) {
 	}
 }
 
-// Hint reports that a project may have a new change.
+// Hint makes the Watch read the newest number of a project soon, because the project may have a new change. If no
+// request waits for the project, Hint does nothing.
 func (w *Watch) Hint(projectID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,17 +108,18 @@ func (w *Watch) Hint(projectID string) {
 	}
 }
 
-// Waiters returns how many requests wait.
+// Waiters returns how many requests wait now, for all projects together.
 func (w *Watch) Waiters() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiters
 }
 
-// Looks returns how many looks there were.
+// Looks returns how many times the Watch has read a project's newest number. Failed reads count too.
 func (w *Watch) Looks() int64 { return w.looks.Load() }
 
-// join counts a request. The first one of a project starts the looks.
+// join adds a request to the group with the same ask, and creates the project and the group if necessary. The first
+// request of a project starts the goroutine that runs [Watch.run].
 func (w *Watch) join(ask change.Ask) (*project, *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +140,8 @@ func (w *Watch) join(ask change.Ask) (*project, *group) {
 	return p, g
 }
 
-// leave drops a group with its last request, and stops the looks with the last group.
+// leave removes a request from its group. leave deletes the group after the last request. After the last group of a
+// project, leave stops the goroutine of the project.
 func (w *Watch) leave(p *project, g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +155,8 @@ func (w *Watch) leave(p *project, g *group) {
 	}
 }
 
-// run looks at a project's counter until ctx ends. It looks at once: a change can be newer than what the request read
-// before it began to wait.
+// run calls look for a project once a second and soon after a hint, until ctx ends. The first call is immediate,
+// because a change may have come after the request read an empty page.
 func (w *Watch) run(ctx context.Context, p *project) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -167,9 +177,9 @@ func (w *Watch) run(ctx context.Context, p *project) {
 	}
 }
 
-// look asks the database once for the newest change, and then reads one page for each group of requests that may have news.
-// After a failure, the next look reads the same pages again. After a panic, each request reads its own page, so that each
-// request answers for its own panic.
+// look reads the number of the project's newest change, and then one page for each group that may have news. After a
+// failure, the next call of look reads the same pages again. After a panic, look gives all groups an answer without a
+// body. Each request then reads its page itself, so a panic ends only the request that causes it.
 func (w *Watch) look(ctx context.Context, p *project) {
 	defer func() {
 		if recover() == nil {
@@ -194,7 +204,7 @@ func (w *Watch) look(ctx context.Context, p *project) {
 	}
 }
 
-// behind returns the groups that may have news up to a number.
+// behind returns the groups of a project that may have changes up to the number last, and may read a page now.
 func (w *Watch) behind(p *project, last int64) (groups []*group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +217,8 @@ func (w *Watch) behind(p *project, last int64) (groups []*group) {
 	return groups
 }
 
-// read reads a page for a group. Without a change of its types, the group goes on waiting.
+// read reads a page for a group, and gives the page to all requests of the group. If the page has no change, or if
+// reading fails, the group goes on waiting.
 func (w *Watch) read(ctx context.Context, p *project, g *group) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

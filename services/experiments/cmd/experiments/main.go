@@ -1,4 +1,6 @@
-// Command experiments serves operations 7 and 8: a project's experiments.
+// Command experiments serves a project's experiments, with the history of their statuses. The internal listener takes
+// in experiments, and removes the experiments of a project for administrators. The argument migrate migrates the
+// database instead.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
+// Package api owns the routes and handlers of the experiments service. The package reads records from the store
+// through [Reader].
 package api
 
 import (
@@ -15,21 +16,24 @@ import (
 
 // Reader is the part of the store that the handlers use.
 type Reader interface {
-	// Experiments opens a page of a list.
+	// Experiments opens a page of a project's experiments.
 	Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error)
-	// Experiment returns one experiment as JSON. The error is an ExperimentNotFound if there is none.
+	// Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such
+	// experiment.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
 	// StatusChanges opens a page of the changes of an experiment's status. The error may be an ExperimentNotFound.
 	StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error)
 }
 
-// API serves operations 7 and 8, and the history of an experiment.
+// API has the handlers of all public routes of the service: lists, single experiments and the history of an
+// experiment.
 type API struct {
 	cfg   Config
 	store Reader
 }
 
-// Routes lists every public route of the service.
+// Routes returns a router with every public route of the service. EXPERIMENTS_AUTH decides whether the routes require
+// a key.
 func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	a := &API{cfg: cfg, store: store}
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return cfg.protect(guard, h) }
@@ -41,7 +45,8 @@ func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	return rt
 }
 
-// listExperiments is operation 7.
+// listExperiments serves GET /projects/{projectId}/experiments: a page of a project's experiments, the newest first. If
+// the request sets no limit, the page has all experiments.
 func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -68,7 +73,7 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	return l.Write(w, r, found)
 }
 
-// getExperiment is operation 8.
+// getExperiment serves GET /projects/{projectId}/experiments/{experimentId}: one experiment.
 func (a *API) getExperiment(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := experimentPath(r)
 	if err != nil {
@@ -84,7 +89,8 @@ func (a *API) getExperiment(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteBody(w, r, "application/json", body, "")
 }
 
-// listStatusChanges answers with all changes of an experiment's status, the oldest first.
+// listStatusChanges serves GET /projects/{projectId}/experiments/{experimentId}/history: all changes of the
+// experiment's status, the oldest first.
 func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := experimentPath(r)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// Config bounds the requests of clients, and says whether they need a key.
+// Config limits the length of a page, and says whether clients need a key.
 type Config struct {
 	httpapi.Limits
 
@@ -24,7 +24,7 @@ const (
 	accessRequired = "required"
 )
 
-// Validate reports the values that are not allowed.
+// Validate reports an EXPERIMENTS_AUTH that is not none, optional or required.
 func (c Config) Validate() error {
 	switch c.Access {
 	case accessNone, accessOptional, accessRequired:
@@ -33,7 +33,9 @@ func (c Config) Validate() error {
 	return config.Invalid("EXPERIMENTS_AUTH", c.Access, strings.Join([]string{accessNone, accessOptional, accessRequired}, ", "))
 }
 
-// protect wraps h with guard as the configuration requires.
+// protect wraps h in the check of keys that EXPERIMENTS_AUTH demands. With required, a request needs a key with the
+// scope experiments:read. With optional, guard checks a key only if the request has one. With none, guard checks no
+// key.
 func (c Config) protect(guard *auth.Guard, h httpapi.HandlerFunc) httpapi.HandlerFunc {
 	switch c.Access {
 	case accessRequired:

@@ -13,25 +13,27 @@ import (
 
 // Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutExperiments returns how many experiments were new or changed the stored ones, and how many of these replaced one.
+	// PutExperiments stores experiments of one project, and may be repeated. PutExperiments returns how many
+	// experiments were new or changed a stored experiment, and how many of these replaced a stored experiment.
 	PutExperiments(ctx context.Context, projectID string, experiments []experiment.Experiment) (stored, replaced int, err error)
 }
 
-// AddIngest adds the route under /internal that stores experiments.
+// AddIngest adds POST /internal/experiments, which stores experiments and requires a key for ingest.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
 	rt.Post("/internal/experiments", p.IngestKeys.Protect(ingest.Handler(experimentKind(ingest.Counted(store.PutExperiments)), options)))
 }
 
-// NewDry returns the ingest of experiments that stores nothing.
+// NewDry returns an [ingest.Dry] for experiments. The Dry checks lines and counts their outcomes, but stores nothing.
 func NewDry() *ingest.Dry {
 	return ingest.NewDry(experimentKind(nil), func(r *experiment.Experiment) ingest.Identity {
 		return ingest.Identity{ID: r.ID, At: r.UpdatedAt}
 	})
 }
 
-// experimentKind reads experiments in the format in which the API returns them, with project_id.
+// experimentKind describes experiments for ingest. A line has the fields of an experiment in answers of the API, and
+// also project_id. store may be nil for an [ingest.Dry].
 func experimentKind(store func(context.Context, string, []experiment.Experiment) (ingest.Result, error)) ingest.Kind[experiment.Experiment] {
 	type e = experiment.Experiment
 	id, text := ingest.Identifier(), ingest.AnyText()
@@ -63,7 +65,7 @@ func experimentKind(store func(context.Context, string, []experiment.Experiment)
 	}
 }
 
-// checkIDs checks that both ids of an experiment are equal.
+// checkIDs returns a fault if the fields id and experimentId of an experiment differ, and otherwise nil.
 func checkIDs(e *experiment.Experiment) *ingest.Fault {
 	if e.ID != e.ExperimentID {
 		return ingest.BadField("experimentId", string(wire.AppendText(nil, []byte(e.ExperimentID))), "the same as id")

@@ -1,5 +1,5 @@
-// Package experiment owns the nouns of the service: experiments, their statuses and the changes of these. It also
-// owns how a caller asks for a list of them. It does no I/O.
+// Package experiment defines experiments, their statuses and the changes of their statuses, and how a caller asks for a
+// list of experiments. The package does no I/O.
 package experiment
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Experiment is a split test on flows. A nil field is null. Times are Unix microseconds.
+// Experiment is a split test on flows. A nil field is null in the API. Times are Unix microseconds.
 type Experiment struct {
 	ProjectID            string
 	ID                   string
@@ -15,7 +15,7 @@ type Experiment struct {
 	FlowID               string
 	Name                 *string
 	Hypothesis           *string
-	ImpactMetrics        []string // nil differs from empty, here and below
+	ImpactMetrics        []string // nil is null, which differs from an empty array, as in the other []string fields
 	NoImpactMetrics      []string
 	CreatedAt            int64
 	UpdatedAt            int64
@@ -29,31 +29,33 @@ type Experiment struct {
 	Status               *string // one of Statuses
 }
 
-// Statuses returns the statuses of an experiment. The source decides the order in which an experiment has them.
+// Statuses returns all statuses that an experiment can have. An experiment can also have no status. The source decides
+// in which order an experiment takes its statuses.
 func Statuses() []string {
 	return []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
 }
 
-// List asks for experiments: by creation, then id, both descending.
+// List asks for the experiments of a project, in descending order of creation and then of id.
 type List struct {
 	ProjectID string
 	Status    string // empty: of any status or none
 }
 
-// Bounds returns the start and the end of a list of experiments in its order. No id is empty, so a position with an
-// empty id is between two keys.
+// Bounds returns the start and the end of a list of all experiments, from the latest creation to the earliest. Both
+// positions have an empty id, which is less than the id of any experiment.
 func Bounds() (start, end pagelist.Position) {
 	return pagelist.Position{Key: wire.AfterAll}, pagelist.Position{Key: wire.BeforeAll}
 }
 
-// The changes of an experiment's status are counted from 1: the key of a position, whose id is empty.
+// A position in the list of status changes has the number of a change as its key, counted from 1, and an empty id.
 
-// ChangeBounds returns the start and the end of the list of an experiment's changes.
+// ChangeBounds returns the start and the end of the list of all changes of an experiment's status, the oldest first.
+// The key of a position is the number of a change, counted from 1.
 func ChangeBounds() (start, end pagelist.Position) {
 	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
 }
 
-// Removed counts the removed records of a project.
+// Removed counts the removed records of a project. More is true if there may be more records to remove.
 type Removed struct {
 	Experiments   int  `json:"experiments"`
 	StatusChanges int  `json:"status_changes"`

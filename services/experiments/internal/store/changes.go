@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// The columns of a status change's row. The constants below are their indexes.
+// changeColumns has the columns of a status change. The constants below are the indexes of these columns.
 const changeColumns = `change, status, changed_at, recorded_at`
 
 const (
@@ -17,14 +17,14 @@ const (
 	columnRecordedAt
 )
 
-// statusChanges is the list of the changes of an experiment's status, the oldest first.
+// statusChanges has the statements that list the changes of an experiment's status, the oldest first.
 var statusChanges = pagelist.Keyset{
 	Table: "status_changes", Columns: changeColumns, Key: "change",
 	Where: "project_id = $1 AND experiment_id = $2", Parameters: 2,
 }.Statements(false)
 
-// changeQuery reads the changes of an experiment's status. Every experiment has at least one, stored together with
-// it. So a chunk without a row means that there is no experiment.
+// changeQuery returns a pagelist query for the changes of an experiment's status. Each stored experiment has at least
+// one change. So if the first chunk has no row, the query fails with an ExperimentNotFound.
 func changeQuery(pool pgdb.Querier, projectID, experimentID string) *pagelist.Query {
 	sql := statusChanges
 	sql.First = sql.Chunk
@@ -40,8 +40,8 @@ func changeQuery(pool pgdb.Querier, projectID, experimentID string) *pagelist.Qu
 	}
 }
 
-// appendChange appends a change of status as JSON: the status, when the source changed to it, and when the service
-// recorded that.
+// appendChange appends a change of status in JSON to dst: the status, when the source changed it, and when the
+// service recorded the change.
 func appendChange(dst []byte, row *pgdb.Raw) []byte {
 	dst = append(dst, `{"status":`...)
 	dst = wire.AppendNullableText(dst, row.Text(columnChangeStatus))

@@ -8,10 +8,10 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
-// index of the project serves it, even if tables are distributed by project.
+// Every statement of this package names its columns. A statement restricts each table and subquery to one project, so
+// that an index by project serves it, even if tables are distributed by project.
 
-// The columns of an experiment's row. The constants below are their indexes.
+// experimentColumns has the columns of an experiment. The constants below are the indexes of these columns.
 const experimentColumns = `experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status`
 
@@ -40,7 +40,8 @@ SELECT ` + experimentColumns + `
 FROM experiments
 WHERE project_id = $1 AND experiment_id = $2`
 
-// The lists of a project's experiments, by creation and then id, both descending.
+// The statements that list a project's experiments, in descending order of creation and then of id.
+// experimentsOfStatus lists only the experiments with one status.
 var (
 	experiments = pagelist.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
@@ -53,7 +54,7 @@ var (
 	}.Statements(true)
 )
 
-// experimentQuery reads the experiments of l.
+// experimentQuery returns a pagelist query for the experiments of l.
 func experimentQuery(pool pgdb.Querier, l experiment.List) *pagelist.Query {
 	sql, args := experiments, []any{l.ProjectID}
 	if l.Status != "" {
@@ -74,7 +75,7 @@ func experimentQuery(pool pgdb.Querier, l experiment.List) *pagelist.Query {
 	}
 }
 
-// appendExperiment appends an Experiment of the API.
+// appendExperiment appends an Experiment of the API in JSON to dst.
 func appendExperiment(dst []byte, row *pgdb.Raw) []byte {
 	text := func(name string, column int) {
 		dst = append(dst, name...)

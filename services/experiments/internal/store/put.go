@@ -13,15 +13,17 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// putExperiments and putExperiment are one INSERT in the two forms that [insert.Put] requires. It returns a row for
-// each experiment that it stored. Its ON CONFLICT has no parameter, because Citus allows none there.
+// putExperiments and putExperiment are one INSERT in the two forms that [insert.Put] requires. The INSERT returns a
+// row for each experiment that it stored. The ON CONFLICT of an INSERT has no parameter, because Citus allows none
+// there.
 
 const insertExperiments = `
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
                               paused_showing_variant, winner_variant, status, changes)`
 
-// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
+// unlessOlder replaces a stored experiment, unless the stored experiment has a later update. With an equal time of
+// update, unlessOlder replaces the experiment only if the content differs. A change of the status adds 1 to changes.
 const unlessOlder = `
 ON CONFLICT (project_id, experiment_id) DO UPDATE
 SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypothesis,
@@ -55,7 +57,8 @@ ORDER BY u.experiment_id` + unlessOlder
 const putExperiment = insertExperiments + `
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)` + unlessOlder
 
-// A change that is already recorded has the same number.
+// putStatusChanges records the newest status of each experiment in $2, with the number of the change. A change that is
+// recorded already has the same number, so the statement does not record it again.
 const putStatusChanges = `
 INSERT INTO status_changes (project_id, experiment_id, change, status, changed_at)
 SELECT e.project_id, e.experiment_id, e.changes, e.status, e.updated_at
@@ -63,13 +66,13 @@ FROM experiments e
 WHERE e.project_id = $1 AND e.experiment_id = ANY ($2::text[])
 ON CONFLICT (project_id, experiment_id, change) DO NOTHING`
 
-// knownExperiments counts which of the given experiments are stored.
+// knownExperiments counts the experiments in $2 that are stored.
 const knownExperiments = `
 SELECT count(*)
 FROM experiments
 WHERE project_id = $1 AND experiment_id = ANY($2::text[])`
 
-// Writer stores incoming records, with a pool whose role may write.
+// Writer stores incoming experiments and the changes of their status. The role of its pool may write.
 type Writer struct {
 	pool *pgdb.Pool
 }
@@ -79,9 +82,12 @@ func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var experimentsPut = insert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
 
-// PutExperiments stores experiments of one project in one transaction. It returns how many were new or changed the
-// stored ones, and how many of these replaced a stored one. It also records each change of a status. Its outcome is the
-// same as storing them one by one. It is idempotent.
+// PutExperiments stores experiments of one project in one transaction, and records each change of a status. The outcome
+// is the same as storing the experiments one by one, and PutExperiments may be repeated. An experiment that is older
+// than the stored experiment is not stored.
+//
+// stored is how many experiments were new or changed a stored experiment, and replaced is how many of these replaced
+// one. replaced is exact if no other transaction stores the same experiments meanwhile.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored, replaced int, err error) {
 	batches := insert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -113,7 +119,7 @@ func ids(list []experiment.Experiment) []string {
 	return insert.Column(list, func(e *experiment.Experiment) string { return e.ID })
 }
 
-// experimentColumnsOf returns the columns of experiments in the order of insertExperiments.
+// experimentColumnsOf returns the columns of experiments in the order of insertExperiments, without the project.
 func experimentColumnsOf(list []experiment.Experiment) []any {
 	type e = experiment.Experiment
 	text := func(of func(*e) *string) []*string { return insert.Column(list, of) }
@@ -140,7 +146,7 @@ func experimentColumnsOf(list []experiment.Experiment) []any {
 	}
 }
 
-// array returns texts as the JSON array that is stored, or nil for nil.
+// array returns texts as a JSON array, which is their form in the database, or nil for nil.
 func array(texts []string) *string {
 	if texts == nil {
 		return nil

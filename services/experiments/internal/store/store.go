@@ -1,5 +1,5 @@
-// Package store keeps experiments and the changes of their status in Postgres. It owns the service's SQL and schema.
-// It turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
+// Package store keeps experiments and the changes of their status in Postgres. The package owns the service's SQL and
+// schema, and turns rows into the JSON of the API. Requests and answers of HTTP are the task of package api.
 package store
 
 import (
@@ -18,8 +18,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing. The remover deletes.
+// Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
+// also writes, but deletes nothing. The remover selects and deletes.
 func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -36,7 +36,7 @@ func Schema() migrate.Schema {
 	}
 }
 
-// Store reads records with one pool.
+// Store reads experiments and the changes of their status from Postgres.
 type Store struct {
 	pool pgdb.Querier
 }
@@ -49,7 +49,7 @@ func (s *Store) Experiment(ctx context.Context, projectID, experimentID string) 
 	return pagelist.One(ctx, s.pool, appendExperiment, apierr.NoExperiment(experimentID), getExperiment, projectID, experimentID)
 }
 
-// Experiments opens a page of a project's experiments. An unknown project has none.
+// Experiments opens a page of a project's experiments. The page of an unknown project is empty.
 func (s *Store) Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = true // the source can change created_at
 	return pagelist.Open(ctx, experimentQuery(s.pool, l), page)

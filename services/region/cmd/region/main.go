@@ -1,5 +1,6 @@
-// Command region serves operation 9, a project's region and offset, and the projects themselves. It also serves the
-// published description of the API with its reference page.
+// Command region serves the look-up of a project's region and offset, the projects themselves, and the administration
+// of API keys. The command also serves the published description of the API with its reference page. The argument
+// migrate migrates the database instead.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package api owns the service's routes and handlers. It reads projects from the store through [Reader], and zones
-// through a cache.
+// Package api owns the routes and handlers of the region service. The package reads projects from the store through
+// [Reader], and zones through a cache.
 package api
 
 import (
@@ -20,18 +20,20 @@ import (
 
 // Reader is the part of the store that the handlers use.
 type Reader interface {
-	// Project returns one project as JSON. The error is a ProjectNotFound if there is none.
+	// Project returns one project as JSON, without its region. The error is a ProjectNotFound if the project is
+	// unknown.
 	Project(ctx context.Context, id string) ([]byte, error)
-	// Region returns the region of a project, or "" if none is set or the project is unknown.
+	// Region returns the region of a project, or "" if the project has no region or is unknown.
 	Region(ctx context.Context, id string) (string, error)
 }
 
-// Regions finds the zone of a project, in its cache if possible.
+// Regions finds the zone of a project, from a cached copy if possible. A project that has no region or is unknown has
+// the default zone.
 type Regions interface {
 	Get(ctx context.Context, projectID string) (zone.Zone, error)
 }
 
-// Config says which clients may look up regions.
+// Config says which trusted services may look up regions, and has the clock for offsets.
 type Config struct {
 	// The keys of trusted services that may look up regions, comma-separated, each of 16 to 256 visible ASCII
 	// characters. Not set: no service may.
@@ -41,7 +43,7 @@ type Config struct {
 	Now func() time.Time `env:"-"`
 }
 
-// Validate reports a key that could be guessed.
+// Validate reports an INTERNAL_API_KEYS with a key that is too short, too long or not visible ASCII.
 func (c Config) Validate() error { return trustedkeys.Check("INTERNAL_API_KEYS", c.InternalKeys) }
 
 func (c Config) clock() func() time.Time {
@@ -51,14 +53,15 @@ func (c Config) clock() func() time.Time {
 	return c.Now
 }
 
-// API serves operation 9, projects, and the published description.
+// API has the handlers that read projects and look up regions.
 type API struct {
 	store   Reader
 	regions Regions
 	now     func() time.Time
 }
 
-// Routes lists every public route of the service.
+// Routes returns a router with every public route of the service. The route about a key requires that API key, and the
+// look-up of regions one of the INTERNAL_API_KEYS. The other routes require no key.
 func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpapi.Router {
 	a := &API{store: store, regions: regions, now: cfg.clock()}
 
@@ -75,14 +78,16 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	return rt
 }
 
-// AddLookUp adds the look-up of regions, which both listeners serve.
+// AddLookUp adds POST /api/projects/region, the look-up of regions, which requires one of the INTERNAL_API_KEYS. The
+// public and the internal listener serve it.
 func AddLookUp(rt *httpapi.Router, cfg Config, regions Regions) {
 	a := &API{regions: regions, now: cfg.clock()}
 	rt.Post("/api/projects/region", auth.NewSharedKeys(cfg.InternalKeys).Protect(a.lookUpRegion))
 }
 
-// ZoneOf returns a function that reads the zone of a project from store. A project without a region is in
-// [project.DefaultRegion].
+// ZoneOf returns a function that reads the region of a project from store and returns its zone. A project that has no
+// region or is unknown has the zone [project.DefaultRegion], marked as the default. The function fails if the tz
+// database does not have the region.
 func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone.Zone, error) {
 	return func(ctx context.Context, projectID string) (zone.Zone, error) {
 		region, err := store.Region(ctx, projectID)
@@ -101,7 +106,7 @@ func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone
 	}
 }
 
-// getProject answers with a project's title.
+// getProject serves GET /projects/{projectId}: the id and the title of a project.
 func (a *API) getProject(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {

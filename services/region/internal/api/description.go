@@ -9,44 +9,47 @@ import (
 )
 
 const (
-	// asked makes caches revalidate before each use, which the ETag makes cheap.
+	// asked is the Cache-Control with which caches ask the server before each use. The ETag makes such a request
+	// cheap.
 	asked = "public, no-cache"
-	// kept lets caches keep for a year an asset whose content never changes under its name (RFC 8246).
+	// kept is the Cache-Control with which caches keep an asset for a year (RFC 8246). The content of such an asset
+	// never changes under its name.
 	kept = "public, max-age=31536000, immutable"
 )
 
-// getDescriptionYAML answers with the published description in YAML.
+// getDescriptionYAML serves GET /openapi.yaml: the published description of the API in YAML.
 func getDescriptionYAML(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "application/yaml", asked, openapi.YAML()) // RFC 9512
 }
 
-// getDescriptionJSON answers with the description in JSON.
+// getDescriptionJSON serves GET /openapi.json: the published description of the API in JSON.
 func getDescriptionJSON(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "application/json", asked, openapi.JSON())
 }
 
-// getReference answers with the page that renders the description.
+// getReference serves GET /docs: the page that shows the published description of the API.
 func getReference(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Security-Policy", openapi.PagePolicy)
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	return static(w, r, "text/html; charset=utf-8", asked, openapi.Page())
 }
 
-// getErrorsPage answers with the page of errors.
+// getErrorsPage serves GET /docs/errors: the page that explains the error codes of the API.
 func getErrorsPage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Security-Policy", openapi.ErrorsPolicy)
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	return static(w, r, "text/html; charset=utf-8", asked, openapi.ErrorsPage())
 }
 
-// redirectToReference sends visitors of the API's address to the reference page.
+// redirectToReference serves GET /: it redirects the client to the reference page at /docs.
 func redirectToReference(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Location", "/docs")
 	w.WriteHeader(http.StatusFound)
 	return nil
 }
 
-// getReferenceAsset answers with an asset of the page. Clients that accept gzip get it as it is embedded, compressed.
+// getReferenceAsset serves GET /docs/{asset}: a file of the reference page. A client that accepts gzip gets the
+// compressed form of the file, if there is one.
 func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
 	name, err := httpapi.PathIdentifier(r, "asset")
 	if err != nil {
@@ -71,7 +74,8 @@ func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, asset.ContentType, cache, plain)
 }
 
-// static answers with embedded content.
+// static answers with body, an embedded file, and with cache as the Cache-Control. static refuses any query
+// parameter.
 func static(w http.ResponseWriter, r *http.Request, contentType, cache string, body []byte) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		w.Header().Del("Content-Encoding")

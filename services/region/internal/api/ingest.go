@@ -12,16 +12,17 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Writer is the part of the store that the routes under /internal use.
+// Writer is the part of the store that the routes under /internal use to store and read projects.
 type Writer interface {
-	// PutProject stores the sent records. It returns how many were new or changed the stored one, and how many of these
-	// replaced it.
+	// PutProject stores the sent records of one project, in order. PutProject returns how many records were new or
+	// changed the stored project, and how many of these replaced the stored project.
 	PutProject(ctx context.Context, id string, sent []project.Project) (stored, replaced int, err error)
-	// Get returns the stored project. The error is a ProjectNotFound if there is none.
+	// Get returns a stored project. The error is a ProjectNotFound if the project is not stored.
 	Get(ctx context.Context, id string) (project.Project, error)
 }
 
-// AddProjects adds the routes under /internal that store and manage projects.
+// AddProjects adds the routes under /internal that store projects and return a stored project. The routes require a
+// key for ingest.
 func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 	o := &owner{store: store, zones: zones, now: cfg.clock()}
@@ -30,14 +31,15 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	rt.Get("/internal/projects/{projectId}/settings", p.IngestKeys.Protect(o.getProject))
 }
 
-// NewDry returns the ingest of projects that stores nothing.
+// NewDry returns an [ingest.Dry] for projects. The Dry checks lines and counts their outcomes, but stores nothing.
 func NewDry() *ingest.Dry {
 	return ingest.NewDry(projectKind(nil, zone.NewTable()), func(r *project.Project) ingest.Identity {
 		return ingest.Identity{ID: r.ID}
 	})
 }
 
-// projectKind reads projects. Each record is complete, so a region that is null or absent means no region.
+// projectKind describes projects for ingest. Each record is complete, so a region that is null or absent means no
+// region. store may be nil for an [ingest.Dry].
 func projectKind(store func(context.Context, string, []project.Project) (ingest.Result, error), zones *zone.Table) ingest.Kind[project.Project] {
 	type p = project.Project
 	return ingest.Kind[p]{

@@ -19,16 +19,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// defaultOverlap is how long a rotated key keeps working if the request does not set it.
+// defaultOverlap is how long a key works at most after its rotation if the request does not set overlap.
 const defaultOverlap = 24 * time.Hour
 
-// keys serves the requests of administrators of API keys.
+// keys has the handlers of the requests by which administrators list, mint, rotate and revoke API keys.
 type keys struct {
 	admin *authn.Admin
 	now   func() time.Time
 }
 
-// AddKeys adds the routes under /internal that administer API keys. Without admin they answer Unavailable.
+// AddKeys adds the routes under /internal by which administrators manage API keys. If admin is nil, these routes answer
+// Unavailable to administrators.
 func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *authn.Admin) {
 	k := &keys{admin: admin, now: cfg.clock()}
 	serve := func(action string, handler auth.AdminHandler) http.Handler {
@@ -49,12 +50,13 @@ func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *auth
 	})
 }
 
-// errNoKeyAdmin is the answer of a service that cannot administer keys.
+// errNoKeyAdmin is the answer to administrators if AUTH_ADMIN_DATABASE_URL is not set.
 var errNoKeyAdmin = apierr.New(apierr.Unavailable, "This service cannot administer keys: AUTH_ADMIN_DATABASE_URL is not set.")
 
 func notConfigured(http.ResponseWriter, *http.Request, *auth.Act) error { return errNoKeyAdmin }
 
-// list answers with the metadata of all keys of the project.
+// list answers with the metadata of all keys of the project, including revoked and expired keys. The answer does not
+// have the keys themselves.
 func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
 	project, err := pathProject(r)
 	if err != nil {
@@ -71,7 +73,8 @@ func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
 	return httpapi.WriteJSON(w, records)
 }
 
-// mint mints a key and answers with it.
+// mint stores a key for the project, and answers with the metadata and the key itself. The key is new, unless the
+// request brings one. The audit line names the key.
 func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	project, err := pathProject(r)
 	if err != nil {
@@ -91,7 +94,8 @@ func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error
 	return httpapi.WriteJSON(w, record)
 }
 
-// rotate mints a key that replaces another one and answers with it. Its audit line names the old key.
+// rotate mints a key that replaces another key of the project, and answers with the new key. The old key expires after
+// the overlap at the latest, which the request may set. The audit line names both keys.
 func (k *keys) rotate(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	project, id, err := pathKey(r)
 	if err != nil {
@@ -112,7 +116,7 @@ func (k *keys) rotate(w http.ResponseWriter, r *http.Request, act *auth.Act) err
 	return httpapi.WriteJSON(w, record)
 }
 
-// revoke revokes a key and answers with its metadata. It may be repeated.
+// revoke revokes a key and answers with its metadata. A client may repeat the request. The audit line names the key.
 func (k *keys) revoke(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	project, id, err := pathKey(r)
 	if err != nil {
@@ -136,7 +140,8 @@ func pathKey(r *http.Request) (project, id string, err error) {
 	return project, id, httpapi.ParseQuery(r).Err()
 }
 
-// readMint reads the properties of a key to mint. Fields that are absent or null have their defaults.
+// readMint reads the properties of a key to mint from the body, which may be absent. A field that is absent or null
+// has its default.
 func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.MintOptions, error) {
 	const allowed = `{"name": "…", "scopes": ["…"], "expires_at": "…", "rate": …, "key": "…"}, each of which may be left out`
 	var fields struct {
@@ -189,7 +194,7 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 	return o, nil
 }
 
-// parseScopes parses an array of one or more names of scopes.
+// parseScopes parses a JSON array of one or more names of scopes.
 func parseScopes(v jsontext.Value) (auth.Scopes, error) {
 	bad := httpapi.InvalidField("scopes", v.String(), "an array of one or more of "+strings.Join(auth.ScopeNames(), ", "))
 	var names []string
@@ -207,7 +212,8 @@ func parseScopes(v jsontext.Value) (auth.Scopes, error) {
 	return scopes, nil
 }
 
-// readOverlap reads how long a rotated key keeps working.
+// readOverlap reads from the body how long the rotated key keeps working. Without a body or a value, readOverlap
+// returns defaultOverlap.
 func readOverlap(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
 	var fields struct {
 		Overlap jsontext.Value `json:"overlap"`
@@ -226,7 +232,8 @@ func readOverlap(w http.ResponseWriter, r *http.Request) (time.Duration, error) 
 	return overlap, nil
 }
 
-// keyFault turns an error of the keys' administration into the answer for the client.
+// keyFault turns an error of the administration of keys into an error for the client. keyFault returns an unknown
+// error unchanged.
 func keyFault(err error, keyID string) error {
 	if invalid, ok := errors.AsType[*pgkeys.Invalid](err); ok {
 		return httpapi.InvalidField(invalid.Argument, strconv.Quote(invalid.Given), invalid.Allowed)
@@ -242,7 +249,7 @@ func keyFault(err error, keyID string) error {
 	return err
 }
 
-// keyRecord is a key as an answer shows it.
+// keyRecord is the metadata of a key, as answers to administrators show it.
 type keyRecord struct {
 	ID         string     `json:"id"`
 	ProjectID  string     `json:"project_id"`
@@ -256,7 +263,7 @@ type keyRecord struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Foreign    bool       `json:"foreign"`
 	Owner      *string    `json:"owner"`
-	Key        string     `json:"key,omitzero"` // only in the answer to its minting
+	Key        string     `json:"key,omitzero"` // only in the answer that mints the key
 }
 
 func (k *keys) recordOf(r auth.Record) keyRecord {
@@ -274,7 +281,7 @@ func (k *keys) recordOf(r auth.Record) keyRecord {
 	}
 }
 
-// ownKey is the key of a request, as its holder sees it.
+// ownKey is the metadata of the key that a request has sent, as the answer to the holder of the key shows it.
 type ownKey struct {
 	ProjectID string     `json:"projectId"`
 	KeyID     string     `json:"keyId"`
@@ -284,7 +291,7 @@ type ownKey struct {
 	Rate      *int       `json:"rate"` // requests a second; null: the default
 }
 
-// getKey answers with the key of the request.
+// getKey serves GET /projects/{projectId}/key: the metadata of the key that the request has sent.
 func getKey(w http.ResponseWriter, r *http.Request, p auth.Principal) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return err

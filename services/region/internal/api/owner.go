@@ -11,15 +11,15 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// owner serves the clients that manage projects: it reads the projects that they stored.
+// owner serves the clients that store projects, such as the operator: it returns the projects that they stored.
 type owner struct {
 	store Writer
 	zones *zone.Table
 	now   func() time.Time
 }
 
-// getProject answers with a stored project, its zone and the zone's offset now. Operation 9 answers the same
-// once no process has an older copy.
+// getProject answers with a stored project, its zone and the zone's current offset. The look-up of a region gives the
+// same zone once no process has an older cached copy.
 func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathProject(r)
 	if err != nil {

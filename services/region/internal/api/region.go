@@ -11,7 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// lookUpRegion is operation 9. Its answer depends on the time, so no cache may store it.
+// lookUpRegion serves POST /api/projects/region: the zone of a project and the zone's offset. The answer depends on
+// the time, so no cache may store it.
 func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return err
@@ -47,13 +48,13 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// lookUp is a request of operation 9.
+// lookUp is a request for the region of a project, and for the offset at a time.
 type lookUp struct {
 	projectID string
 	at        time.Time
 }
 
-// parseLookUp parses a body. The time is now if the body has none.
+// parseLookUp parses the body of a look-up of a region. If the body has no "at", the time is now.
 func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 	var fields struct {
 		ProjectID jsontext.Value `json:"projectId"`
@@ -80,8 +81,9 @@ func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 	return lookUp{id, wire.Time(micros)}, nil
 }
 
-// lookUpAllowed describes the allowed bodies of operation 9.
+// lookUpAllowed describes the allowed bodies of a look-up of a region in error messages.
 const lookUpAllowed = `{"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like`
 
-// badLookUp returns the fault of a body of operation 9, with the reason and what is allowed.
+// badLookUp returns the error for a body that a look-up of a region does not allow. The error has the reason why and
+// the allowed bodies.
 func badLookUp(why string) error { return httpapi.InvalidBody(why, lookUpAllowed) }

@@ -8,19 +8,20 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
-// Remover is the part of the store that removals use.
+// Remover is the part of the store that deletes projects.
 type Remover interface {
 	// DeleteProject deletes a project, and reports whether it was known.
 	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
-// removed counts the removed records of a project.
+// removed counts the removed project and its revoked keys, for the answer and the audit line.
 type removed struct {
 	Keys     int `json:"keys"` // revoked keys
 	Projects int `json:"projects"`
 }
 
-// AddRemoval adds the route under /internal that revokes a project's keys and removes the project.
+// AddRemoval adds DELETE /internal/projects/{projectId}, which revokes all keys of a project and then deletes the
+// project. If p.KeyAdmin is nil, the route answers Unavailable and changes nothing.
 func AddRemoval(rt *httpapi.Router, store Remover, p *service.Parts) {
 	service.AddProjectRemoval(rt, p, func(ctx context.Context, id string) (any, error) {
 		if p.KeyAdmin == nil {
@@ -39,7 +40,8 @@ func AddRemoval(rt *httpapi.Router, store Remover, p *service.Parts) {
 	})
 }
 
-// revokeKeys revokes all keys of a project, and counts them in r. Their records stay.
+// revokeKeys revokes the keys of a project that are not revoked yet, and adds their number to r, even if it fails in
+// the middle. The records of the revoked keys stay.
 func revokeKeys(ctx context.Context, admin *authn.Admin, projectID string, r *removed) error {
 	found, err := admin.List(ctx, projectID)
 	if err != nil {

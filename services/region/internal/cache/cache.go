@@ -1,11 +1,11 @@
-// Package cache caches the zones of projects in the process, so that operation 9 needs no database for a cached
-// project. It promises:
+// Package cache caches the zones of projects in the process, so that the look-up of a region needs no database for a
+// cached project. The cache promises:
 //
-//   - A change is seen once the cached copy is older than TTL.
+//   - A change is visible once the cached copy is older than TTL, as long as the source answers within 200 ms.
 //   - A copy that is in use is renewed in the background, from half its TTL on.
 //   - Concurrent requests for the same project share one look-up.
-//   - While the source fails, a copy is served until it is older than Stale, and the source is tried
-//     once a second for each project.
+//   - While the source fails, the cache serves a copy until the copy is older than Stale. The next try for a project
+//     that is asked for comes after a second, or after TTL if TTL is shorter.
 package cache
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Options bound the age and the number of cached zones.
+// Options holds the settings of a Cache: the age and the number of cached zones.
 type Options struct {
 	// How long a cached region is used before it is read from Postgres again.
 	TTL time.Duration `env:"REGION_CACHE_TTL" envDefault:"5s"`
 
-	// Stale is the greatest age of a region that is served while Postgres cannot be reached. Tests set it; 0: 10 minutes,
-	// longer than a failover.
+	// Stale is the greatest age of a region that is served while Postgres cannot be reached. A longer TTL takes its
+	// place. Only tests set Stale. 0: 10 minutes, longer than a failover.
 	Stale time.Duration `env:"-"`
 
-	// Size is how many regions are cached in process. Tests set it; 0: 100,000, some 30 MB.
+	// Size is how many regions the process caches. Only tests set Size. 0: 100,000, some 30 MB.
 	Size int `env:"-"`
 }
 
-// Validate reports a TTL that is out of range.
+// Validate reports a REGION_CACHE_TTL that is not from 10 ms to 1 h.
 func (o Options) Validate() error {
 	if o.TTL < 10*time.Millisecond || o.TTL > time.Hour {
 		return config.Invalid("REGION_CACHE_TTL", o.TTL, "a duration from 10ms to 1h")
@@ -42,44 +42,45 @@ func (o Options) Validate() error {
 }
 
 const (
-	// usualSize is the usual Size, at some 300 bytes each.
+	// usualSize is the default of Size, in zones. Each zone takes some 300 bytes.
 	usualSize = 100_000
 
 	// loadTimeout bounds one look-up at the source.
 	loadTimeout = 2 * time.Second
 
-	// renewTimeout bounds how long a request that has a copy waits for a newer one.
+	// renewTimeout bounds how long a request that has an old copy waits for a newer copy.
 	renewTimeout = 200 * time.Millisecond
 
-	// retryAfter is the pause after a failed look-up of a project that has a copy.
+	// retryAfter is the longest pause after a failed look-up at the source for a project that has a copy.
 	retryAfter = time.Second
 )
 
-// Source looks up the zone of a project.
+// Source looks up the zone of a project in the database. A Cache calls its Source for a project without a copy, and
+// to renew a copy.
 type Source func(ctx context.Context, projectID string) (zone.Zone, error)
 
-// Cache keeps zones by project. It is safe for concurrent use.
+// Cache keeps copies of the zones of projects. A Cache is safe for concurrent use.
 type Cache struct {
 	copies copies
 	source otter.Loader[string, entry]
 }
 
-// copies is a cache of copies by project. The interface hides otter's Cache, because the compiler emits its 200 methods in
-// each package that reaches its type.
+// copies is the part of otter's Cache that [Cache] uses. The interface hides otter's type, because the compiler emits
+// its 200 methods in each package that reaches the type.
 type copies interface {
 	Get(ctx context.Context, projectID string, l otter.Loader[string, entry]) (entry, error)
 	Refresh(ctx context.Context, projectID string, l otter.Loader[string, entry]) <-chan otter.RefreshResult[string, entry]
 	StopAllGoroutines() bool
 }
 
-// entry is a copy of a zone.
+// entry is a cached copy of a project's zone.
 type entry struct {
 	zone     zone.Zone
 	loadedAt time.Time // when the source was asked
-	useUntil time.Time // from then on, a request first tries to renew the copy
+	useUntil time.Time // after this time, a request first tries to renew the copy
 }
 
-// New returns a Cache over source. The caller closes it.
+// New returns a Cache of the zones that source looks up. The caller closes the Cache.
 func New(source Source, o Options) *Cache {
 	kept := max(o.TTL, cmp.Or(o.Stale, 10*time.Minute))
 	return &Cache{
@@ -94,10 +95,11 @@ func New(source Source, o Options) *Cache {
 	}
 }
 
-// Close stops the cache's own goroutines.
+// Close stops the goroutines of the cache.
 func (c *Cache) Close() { c.copies.StopAllGoroutines() }
 
-// Get returns the zone of a project. Its error is the source's, or ctx's.
+// Get returns the zone of a project, from a copy if there is one. If the copy is due for renewal, Get first waits up to
+// 200 ms for a newer copy. Without a copy, the error is that of the source or of ctx. With a copy, there is no error.
 func (c *Cache) Get(ctx context.Context, projectID string) (zone.Zone, error) {
 	found, err := c.copies.Get(ctx, projectID, c.source)
 	if err != nil || time.Now().Before(found.useUntil) {
@@ -116,13 +118,14 @@ func (c *Cache) Get(ctx context.Context, projectID string) (zone.Zone, error) {
 	return found.zone, nil
 }
 
-// loader is the cache's [otter.Loader].
+// loader is the [otter.Loader] of a Cache: it makes and renews copies.
 type loader struct {
 	source Source
 	ttl    time.Duration
 }
 
-// Load looks up a project that has no copy.
+// Load asks the source for the zone of a project, for at most loadTimeout. Load returns a new copy that is usable for
+// the TTL.
 func (l loader) Load(ctx context.Context, projectID string) (entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -131,7 +134,8 @@ func (l loader) Load(ctx context.Context, projectID string) (entry, error) {
 	return entry{zone: found, loadedAt: now, useUntil: now.Add(l.ttl)}, err
 }
 
-// Reload renews a copy. If the source fails, the copy stays in use for the pause before the next attempt.
+// Reload looks up a project that has a copy. If the source fails, Reload returns the old copy, which is then used
+// until the next attempt.
 func (l loader) Reload(ctx context.Context, projectID string, old entry) (entry, error) {
 	renewed, err := l.Load(ctx, projectID)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package project owns the noun of the service, the project, and its JSON. It does no I/O.
+// Package project defines projects, the records of the region service, and writes their JSON. The package does no I/O.
 package project
 
 import (
@@ -7,17 +7,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// DefaultRegion is the region of a project that has none or is unknown.
+// DefaultRegion is the zone with which the API answers for a project that has no region or is unknown.
 const DefaultRegion = "America/Los_Angeles"
 
-// Project hosts flows. This service keeps only its title and region.
+// Project is one customer or site, of which the region service stores the title and the region.
 type Project struct {
 	ID     string
 	Title  string
 	Region *string // a zone of the tz database; nil: none is set
 }
 
-// Append appends a project as JSON, without its region, which is not public.
+// Append appends a project as JSON to dst, without its region, which is not public.
 func Append(dst []byte, id string, title []byte) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendText(dst, []byte(id))
@@ -26,7 +26,7 @@ func Append(dst []byte, id string, title []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendAll appends a project as JSON with all its fields, and its zone and offset.
+// AppendAll appends a project as JSON to dst, with all its fields, its zone and its offset in minutes.
 func AppendAll(dst []byte, p Project, zone string, offsetInMinutes int) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendText(dst, []byte(p.ID))

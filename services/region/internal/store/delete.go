@@ -11,8 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
 
-// Get returns a stored project from the database to which projects are written. The error is a ProjectNotFound if
-// there is none.
+// Get returns a stored project from the database to which the Writer writes. The error is a ProjectNotFound if the
+// project is not stored.
 func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 	var found *project.Project
 	err := w.pool.Query(ctx, func(rows pgx.Rows) error {

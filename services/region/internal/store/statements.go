@@ -1,7 +1,7 @@
 package store
 
-// Every statement names its columns and its project. So one index of the project serves it, even if tables are
-// distributed by project.
+// Every statement names its columns and restricts the table to one project. So one index serves the statement, even
+// if the table is distributed by project.
 
 const getTitle = `
 SELECT title
@@ -22,13 +22,14 @@ const deleteProject = `
 DELETE FROM projects
 WHERE project_id = $1`
 
-// knownProjects counts the stored project.
+// knownProjects counts the rows of a project: 1 if the project is stored, and otherwise 0.
 const knownProjects = `
 SELECT count(*)
 FROM projects
 WHERE project_id = $1`
 
-// The record that was sent last is kept. An equal record changes nothing.
+// putProject stores a project, and overwrites a stored project whose title or region differs. A record that is equal to
+// the stored project changes no row.
 const putProject = `
 INSERT INTO projects AS p (project_id, title, region)
 VALUES ($1, $2, $3)

@@ -1,4 +1,5 @@
-// Package store keeps projects in Postgres. It owns the service's SQL and schema, and knows nothing of HTTP.
+// Package store keeps projects in Postgres. The package owns the service's SQL and schema. Requests and answers of HTTP
+// are the task of package api.
 package store
 
 import (
@@ -18,8 +19,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, and deletes single projects. The remover deletes.
+// Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
+// also writes, and deletes single projects. The remover only selects and deletes.
 func Schema() migrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -36,7 +37,7 @@ func Schema() migrate.Schema {
 	}
 }
 
-// Store reads projects with one pool.
+// Store reads projects from Postgres.
 type Store struct {
 	pool *pgdb.Pool
 }
@@ -44,7 +45,8 @@ type Store struct {
 // New returns a Store that reads from pool. The pool's role needs SELECT.
 func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
 
-// Project returns one project as JSON. The error is a ProjectNotFound if there is none.
+// Project returns the id and the title of a project as JSON. The error is a ProjectNotFound if the project is not
+// stored.
 func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
 	var body []byte
 	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -61,7 +63,7 @@ func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
 	return body, err
 }
 
-// Region returns the region of a project, or "" if none is set or the project is unknown.
+// Region returns the region of a project, or "" if the project has no region or is unknown.
 func (s *Store) Region(ctx context.Context, id string) (string, error) {
 	region := ""
 	err := s.pool.Query(ctx, func(rows pgx.Rows) error {

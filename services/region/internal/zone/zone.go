@@ -1,4 +1,4 @@
-// Package zone owns zones of the tz database: their names, and their offset from UTC at a time.
+// Package zone finds zones of the tz database by name, and computes their offset from UTC at a given time.
 package zone
 
 import (
@@ -8,41 +8,42 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Zone is a zone of the tz database.
+// Zone is a zone of the tz database, which a project has as its region or by default. [Table.Find] makes a Zone.
 type Zone struct {
 	name      string
 	location  *time.Location
 	isDefault bool
 }
 
-// AsDefault returns the zone as that of a project that has none.
+// AsDefault returns the zone, marked as the default of a project that has no region.
 func (z Zone) AsDefault() Zone {
 	z.isDefault = true
 	return z
 }
 
-// IsDefault reports whether the zone is that of a project that has none.
+// IsDefault reports whether a project has the zone only by default, because it has no region.
 func (z Zone) IsDefault() bool { return z.isDefault }
 
-// Name returns the zone's name: "America/Los_Angeles".
+// Name returns the name of the zone in the tz database, such as "America/Los_Angeles".
 func (z Zone) Name() string { return z.name }
 
-// OffsetMinutes returns how many minutes the zone is east of UTC at a time, including daylight saving. It cuts
-// seconds toward zero; zones had them before there were standard times.
+// OffsetMinutes returns how many minutes the zone is east of UTC at a time, including daylight saving. OffsetMinutes
+// drops the seconds that an offset had in the past.
 func (z Zone) OffsetMinutes(at time.Time) int {
 	_, seconds := at.In(z.location).Zone()
 	return seconds / 60
 }
 
-// Table finds zones by name and caches them. It is safe for concurrent use.
+// Table finds zones by name and caches them. A Table is safe for concurrent use.
 type Table struct {
-	known sync.Map // name → Zone; at most as many as the tz database has
+	known sync.Map // name → Zone; not more zones than the tz database has
 }
 
-// NewTable returns a Table.
+// NewTable returns an empty Table, into which [Table.Find] loads each zone on its first use.
 func NewTable() *Table { return &Table{} }
 
-// Find returns the zone of that name, exactly as the tz database writes it, or [wire.ErrZone].
+// Find returns the zone with a name, exactly as the tz database writes the name. The error is [wire.ErrZone] if there
+// is no such zone.
 func (t *Table) Find(name string) (Zone, error) {
 	if z, ok := t.known.Load(name); ok {
 		return z.(Zone), nil

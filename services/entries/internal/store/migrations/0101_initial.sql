@@ -23,8 +23,9 @@ CREATE TABLE entries (
 
 CREATE INDEX entries_by_updated_at ON entries (project_id, updated_at, entry_id);
 
--- updated_at is included so that a list by creation with filters on it finds its last key in the index alone.
-CREATE INDEX entries_by_created_at ON entries (project_id, created_at, entry_id) INCLUDE (updated_at);
+-- updated_at is included so that a list by creation with filters on it finds its last key in the index alone, and
+-- embeddable_id so that the insights count a period in the index alone.
+CREATE INDEX entries_by_created_at ON entries (project_id, created_at, entry_id) INCLUDE (updated_at, embeddable_id);
 
 -- For lists of a contact's or an embeddable's entries, in the order of updates.
 CREATE INDEX entries_by_contact ON entries (project_id, contact_id, updated_at, entry_id);
@@ -122,11 +123,19 @@ CREATE TABLE progress (
     PRIMARY KEY (project_id, entry_id, part)
 ) WITH (fillfactor = 90); -- room for the updates of an entry's first minutes
 
--- Parses entry_data. Its cost makes Postgres parse in parallel, which it does not for a cast.
+-- For the insights of a period. Postgres counts in the first index alone. The second one finds the few entries of one
+-- embeddable among those of many.
+CREATE INDEX progress_by_created_at ON progress (project_id, created_at) INCLUDE (embeddable_id, part, version, several, completed_after);
+CREATE INDEX progress_by_embeddable ON progress (project_id, embeddable_id, created_at);
+
+-- Parses entry_data. Returns an object without keys if entry_data is no object. The cost makes Postgres parse in parallel,
+-- which Postgres does not for a cast.
 -- +goose StatementBegin
 CREATE FUNCTION parse_entry(entry_data text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS $$
+DECLARE
+    data jsonb := entry_data::jsonb;
 BEGIN
-    RETURN entry_data::jsonb;
+    RETURN CASE jsonb_typeof(data) WHEN 'object' THEN data ELSE '{}' END;
 END $$;
 -- +goose StatementEnd
 
@@ -134,7 +143,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION entry_json(entry_data text) RETURNS jsonb LANGUAGE plpgsql STABLE STRICT AS $$
 BEGIN
-    RETURN entry_data::jsonb;
+    RETURN parse_entry(entry_data);
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN NULL;
 END $$;

@@ -6,38 +6,56 @@ VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING
 
 -- name: answers
-WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, CASE
+WITH field AS (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND e.key = $2::text
+    GROUP BY 1, 2
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
         WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
         WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
     END AS answers
-    FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
-), frequent AS (
-    SELECT value, count(1) AS entries
-    FROM (SELECT unnest(answers) AS value FROM answer) a
-    WHERE octet_length(value::text) <= 1000
-    GROUP BY value
-    ORDER BY 2 DESC, value
-    LIMIT 50
+    FROM field
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM value ORDER BY entries DESC, value LIMIT 50
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
 ), number AS (
-    SELECT n::float8 AS n
-    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
-    FROM number, summary
-    GROUP BY 1
-)
-SELECT 1, json_build_object(
-    'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
-    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1) AS entries, 0 AS unreadable)
+SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
     'numbers', (
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
@@ -46,44 +64,64 @@ SELECT 1, json_build_object(
                     'from', s.low + (s.high - s.low) * g / s.bins,
                     'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
-        FROM summary s WHERE s.entries > 0)
-)::text
-FROM answer
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))::text
+FROM whole w CROSS JOIN (SELECT $2::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: answers careful
-WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, CASE
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1
+), field AS (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND e.key = $2::text
+    GROUP BY 1, 2
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
         WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
         WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
     END AS answers
-    FROM (SELECT data -> $2::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d OFFSET 0) a
-), frequent AS (
-    SELECT value, count(1) AS entries
-    FROM (SELECT unnest(answers) AS value FROM answer) a
-    WHERE octet_length(value::text) <= 1000
-    GROUP BY value
-    ORDER BY 2 DESC, value
-    LIMIT 50
+    FROM field
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM value ORDER BY entries DESC, value LIMIT 50
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
 ), number AS (
-    SELECT n::float8 AS n
-    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
-    FROM number, summary
-    GROUP BY 1
-)
-SELECT 1, json_build_object(
-    'key', $2::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
-    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
+SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
     'numbers', (
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
@@ -92,44 +130,61 @@ SELECT 1, json_build_object(
                     'from', s.low + (s.high - s.low) * g / s.bins,
                     'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
-        FROM summary s WHERE s.entries > 0)
-)::text
-FROM answer
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))::text
+FROM whole w CROSS JOIN (SELECT $2::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: answers filtered
-WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, CASE
+WITH field AS (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND e.key = $8::text
+    GROUP BY 1, 2
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
         WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
         WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
     END AS answers
-    FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
-), frequent AS (
-    SELECT value, count(1) AS entries
-    FROM (SELECT unnest(answers) AS value FROM answer) a
-    WHERE octet_length(value::text) <= 1000
-    GROUP BY value
-    ORDER BY 2 DESC, value
-    LIMIT 50
+    FROM field
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM value ORDER BY entries DESC, value LIMIT 50
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
 ), number AS (
-    SELECT n::float8 AS n
-    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
-    FROM number, summary
-    GROUP BY 1
-)
-SELECT 1, json_build_object(
-    'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
-    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)) AS entries, 0 AS unreadable)
+SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
     'numbers', (
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
@@ -138,44 +193,64 @@ SELECT 1, json_build_object(
                     'from', s.low + (s.high - s.low) * g / s.bins,
                     'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
-        FROM summary s WHERE s.entries > 0)
-)::text
-FROM answer
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))::text
+FROM whole w CROSS JOIN (SELECT $8::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: answers filtered careful
-WITH answer AS MATERIALIZED (
-    SELECT value, unreadable, CASE
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+), field AS (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND e.key = $8::text
+    GROUP BY 1, 2
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
         WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
         WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
     END AS answers
-    FROM (SELECT data -> $8::text AS value, data IS NULL AS unreadable FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d OFFSET 0) a
-), frequent AS (
-    SELECT value, count(1) AS entries
-    FROM (SELECT unnest(answers) AS value FROM answer) a
-    WHERE octet_length(value::text) <= 1000
-    GROUP BY value
-    ORDER BY 2 DESC, value
-    LIMIT 50
+    FROM field
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM value ORDER BY entries DESC, value LIMIT 50
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
 ), number AS (
-    SELECT n::float8 AS n
-    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
 ), bin AS (
-    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, count(1) AS entries
-    FROM number, summary
-    GROUP BY 1
-)
-SELECT 1, json_build_object(
-    'key', $8::text, 'entries', count(1), 'unreadable', count(1) FILTER (WHERE unreadable),
-    'none', count(1) FILTER (WHERE answers IS NULL AND NOT unreadable),
-    'multiple', count(answers) FILTER (WHERE jsonb_typeof(value) = 'array'),
-    'others', count(1) FILTER (WHERE NOT answers <@ coalesce((SELECT array_agg(value) FROM frequent), '{}')),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent), '[]'),
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
+SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
     'numbers', (
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
@@ -184,10 +259,9 @@ SELECT 1, json_build_object(
                     'from', s.low + (s.high - s.low) * g / s.bins,
                     'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.bin = g))
-        FROM summary s WHERE s.entries > 0)
-)::text
-FROM answer
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))::text
+FROM whole w CROSS JOIN (SELECT $8::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: anyEntries
 SELECT entry_id
@@ -673,32 +747,56 @@ LIMIT $3
 -- name: entriesByCreatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
-ORDER BY created_at, entry_id LIMIT $12
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
+ORDER BY created_at, entry_id LIMIT $19
 
 -- name: entriesByCreatedAtAscending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
 ORDER BY created_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByCreatedAtAscending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) > ($8, $9) AND (created_at, entry_id) <= ($10, $11)
-ORDER BY created_at, entry_id OFFSET $12 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
+ORDER BY created_at, entry_id OFFSET $19 LIMIT 2
 
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -721,32 +819,92 @@ ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByCreatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
-ORDER BY created_at DESC, entry_id DESC LIMIT $12
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
+ORDER BY created_at DESC, entry_id DESC LIMIT $19
 
 -- name: entriesByCreatedAtDescending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND updated_at > $6 AND updated_at < $7 AND (created_at, entry_id) < ($8, $9) AND (created_at, entry_id) >= ($10, $11)
-ORDER BY created_at DESC, entry_id DESC OFFSET $12 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
+ORDER BY created_at DESC, entry_id DESC OFFSET $19 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by answer.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at DESC, entry_id DESC LIMIT $8
+
+-- name: entriesByCreatedAtDescending by answer.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by answer.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by answer_key.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
+ORDER BY created_at DESC, entry_id DESC LIMIT $6
+
+-- name: entriesByCreatedAtDescending by answer_key.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by answer_key.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5)
+ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by completed.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -814,6 +972,36 @@ FROM entries
 WHERE project_id = $1 AND embeddable_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
+-- name: entriesByCreatedAtDescending by furthest_page.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByCreatedAtDescending by furthest_page.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by furthest_page.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
 -- name: entriesByCreatedAtDescending by group.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
@@ -830,6 +1018,24 @@ ORDER BY created_at, entry_id LIMIT 1
 SELECT created_at, entry_id
 FROM entries
 WHERE project_id = $1 AND group_id = $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: entriesByCreatedAtDescending by search.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByCreatedAtDescending by search.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by search.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by updated_after.chunk
@@ -868,6 +1074,36 @@ FROM entries
 WHERE project_id = $1 AND updated_at < $2 AND (created_at, entry_id) < ($3, $4) AND (created_at, entry_id) >= ($5, $6)
 ORDER BY created_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
+-- name: entriesByCreatedAtDescending by version.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at DESC, entry_id DESC LIMIT $8
+
+-- name: entriesByCreatedAtDescending by version.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending by version.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (created_at, entry_id) < ($4, $5) AND (created_at, entry_id) >= ($6, $7)
+ORDER BY created_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
 -- name: entriesByCreatedAtDescending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
@@ -889,32 +1125,56 @@ ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
-ORDER BY updated_at, entry_id LIMIT $12
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
+ORDER BY updated_at, entry_id LIMIT $19
 
 -- name: entriesByUpdatedAtAscending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
 ORDER BY updated_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByUpdatedAtAscending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) > ($8, $9) AND (updated_at, entry_id) <= ($10, $11)
-ORDER BY updated_at, entry_id OFFSET $12 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
+ORDER BY updated_at, entry_id OFFSET $19 LIMIT 2
 
 -- name: entriesByUpdatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -937,32 +1197,92 @@ ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $12
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $19
 
 -- name: entriesByUpdatedAtDescending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
 ORDER BY updated_at, entry_id LIMIT 1
 
 -- name: entriesByUpdatedAtDescending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND created_at > $6 AND created_at < $7 AND (updated_at, entry_id) < ($8, $9) AND (updated_at, entry_id) >= ($10, $11)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $12 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (entry_data ~ $12::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $12::text) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $19 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending by answer.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+
+-- name: entriesByUpdatedAtDescending by answer.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by answer.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (strpos(entry_data, $2::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $3::text::jsonb) AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending by answer_key.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $6
+
+-- name: entriesByUpdatedAtDescending by answer_key.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by answer_key.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending by completed.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1066,6 +1386,36 @@ FROM entries
 WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
 
+-- name: entriesByUpdatedAtDescending by furthest_page.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByUpdatedAtDescending by furthest_page.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by furthest_page.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
 -- name: entriesByUpdatedAtDescending by group.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
@@ -1083,6 +1433,54 @@ SELECT updated_at, entry_id
 FROM entries
 WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending by search.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: entriesByUpdatedAtDescending by search.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by search.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (entry_data ~ $2::text OR entry_data ~ '\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE "C" ~ $2::text) AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending by version.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+
+-- name: entriesByUpdatedAtDescending by version.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending by version.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1265,75 +1663,399 @@ WHERE project_id = $1 AND entry_id = $2
 
 -- name: keys
 WITH counted AS (
-    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
-    WHERE octet_length(e.key) <= 256
+    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
     FROM counted
     GROUP BY key
-    ORDER BY 2 DESC, key COLLATE "C"
+    ORDER BY place
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 OFFSET 0) d), 'unreadable', 0,
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+    'entries', (SELECT count(1) FROM entries WHERE project_id = $1), 'unreadable', 0,
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text
 
 -- name: keys careful
-WITH parsed AS MATERIALIZED (SELECT data FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 OFFSET 0) d), counted AS (
-    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM parsed, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
-    WHERE octet_length(e.key) <= 256
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1
+), counted AS (
+    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
     FROM counted
     GROUP BY key
-    ORDER BY 2 DESC, key COLLATE "C"
+    ORDER BY place
     LIMIT 1000
 )
 SELECT 1, json_build_object(
     'entries', (SELECT count(1) FROM parsed), 'unreadable', (SELECT count(1) FROM parsed WHERE data IS NULL),
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text
 
 -- name: keys filtered
 WITH counted AS (
-    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
-    WHERE octet_length(e.key) <= 256
+    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
     FROM counted
     GROUP BY key
-    ORDER BY 2 DESC, key COLLATE "C"
+    ORDER BY place
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM (SELECT parse_entry(entry_data) AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), 'unreadable', 0,
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+    'entries', (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)), 'unreadable', 0,
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text
 
 -- name: keys filtered careful
-WITH parsed AS MATERIALIZED (SELECT data FROM (SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) OFFSET 0) d), counted AS (
-    SELECT e.key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM parsed, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e
-    WHERE octet_length(e.key) <= 256
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+), counted AS (
+    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
     FROM counted
     GROUP BY key
-    ORDER BY 2 DESC, key COLLATE "C"
+    ORDER BY place
     LIMIT 1000
 )
 SELECT 1, json_build_object(
     'entries', (SELECT count(1) FROM parsed), 'unreadable', (SELECT count(1) FROM parsed WHERE data IS NULL),
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY entries DESC, key COLLATE "C") FROM key), '[]')
+    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text
+
+-- name: keys with values
+WITH field AS MATERIALIZED (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), counted AS (
+    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
+    FROM field
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
+    FROM counted
+    GROUP BY key
+    ORDER BY place
+    LIMIT 1000
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
+    END AS answers
+    FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $2
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
+), number AS (
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
+), bin AS (
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1) AS entries, 0 AS unreadable)
+SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
+    SELECT json_agg(CASE WHEN place <= 100
+        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))
+        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
+    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
+FROM whole w
+
+-- name: keys with values careful
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1
+), field AS MATERIALIZED (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), counted AS (
+    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
+    FROM field
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
+    FROM counted
+    GROUP BY key
+    ORDER BY place
+    LIMIT 1000
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $3::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $3::text) = '') THEN ARRAY[value]
+    END AS answers
+    FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $2
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
+), number AS (
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
+), bin AS (
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
+SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
+    SELECT json_agg(CASE WHEN place <= 100
+        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))
+        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
+    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
+FROM whole w
+
+-- name: keys with values filtered
+WITH field AS MATERIALIZED (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), counted AS (
+    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
+    FROM field
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
+    FROM counted
+    GROUP BY key
+    ORDER BY place
+    LIMIT 1000
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+    END AS answers
+    FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $8
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
+), number AS (
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
+), bin AS (
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)) AS entries, 0 AS unreadable)
+SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
+    SELECT json_agg(CASE WHEN place <= 100
+        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))
+        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
+    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
+FROM whole w
+
+-- name: keys with values filtered careful
+WITH parsed AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
+    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+), field AS MATERIALIZED (
+    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
+    FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
+    GROUP BY 1, 2
+), counted AS (
+    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
+    FROM field
+    GROUP BY 1, 2
+), key AS (
+    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
+           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
+    FROM counted
+    GROUP BY key
+    ORDER BY place
+    LIMIT 1000
+), answer AS MATERIALIZED (
+    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+    END AS answers
+    FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
+), value AS (
+    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000
+    GROUP BY 1, 2
+), frequent AS MATERIALIZED (
+    SELECT key, value, entries, alone
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $8
+), list AS MATERIALIZED (
+    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    FROM frequent
+    GROUP BY key
+), total AS (
+    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
+    FROM answer
+    WHERE answers IS NOT NULL
+    GROUP BY key
+), covered AS (
+    SELECT key, sum(entries) AS entries
+    FROM answer JOIN list USING (key)
+    WHERE multiple AND answers <@ listed
+    GROUP BY key
+), number AS (
+    SELECT key, n::float8 AS n, entries AS weight
+    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number CROSS JOIN LATERAL generate_series(1, weight)
+    GROUP BY key
+), bin AS (
+    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
+    FROM number JOIN summary USING (key)
+    GROUP BY 1, 2
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
+SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
+    SELECT json_agg(CASE WHEN place <= 100
+        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, 
+    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
+    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
+    'numbers', (
+        SELECT json_build_object(
+            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
+            'maximum', s.high, 'bins', (
+                SELECT json_agg(json_build_object(
+                    'from', s.low + (s.high - s.low) * g / s.bins,
+                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
+                    'entries', coalesce(b.entries, 0)) ORDER BY g)
+                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+        FROM summary s WHERE s.key = k.key))
+        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
+    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
+FROM whole w
 
 -- name: lastSeq
 SELECT last_seq
@@ -1349,6 +2071,274 @@ GROUP BY v.entry_id
 HAVING max(v."timestamp") < $2
 ORDER BY v.entry_id
 LIMIT $5
+
+-- name: overview of all
+WITH counted AS (
+    SELECT CASE WHEN false THEN 1 END AS number, created_at, embeddable_id, 0 AS entries, 1 AS started,
+           (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL AND part = 0
+    UNION ALL
+    SELECT CASE WHEN false THEN 1 END, created_at, embeddable_id, 1, 0, 0, NULL, 0
+    FROM entries
+    WHERE project_id = $1
+), grouped AS MATERIALIZED (
+    SELECT number IS NOT DISTINCT FROM 0 AS earlier, number, embeddable_id, furthest,
+           sum(entries) AS entries, sum(started) AS started, sum(completed) AS completed, sum(dropped) AS dropped,
+           min(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3) AS first, max(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3) AS last
+    FROM counted
+    GROUP BY number, embeddable_id, furthest
+), embeddable AS (
+    SELECT embeddable_id,
+           coalesce(sum(entries) FILTER (WHERE NOT earlier), 0) AS entries, coalesce(sum(started) FILTER (WHERE NOT earlier), 0) AS started,
+           coalesce(sum(completed) FILTER (WHERE NOT earlier), 0) AS completed, coalesce(sum(entries) FILTER (WHERE earlier), 0) AS earlier_entries,
+           coalesce(sum(started) FILTER (WHERE earlier), 0) AS earlier_started, coalesce(sum(completed) FILTER (WHERE earlier), 0) AS earlier_completed
+    FROM grouped
+    GROUP BY embeddable_id
+    ORDER BY 2 DESC, embeddable_id
+    LIMIT 1000
+), page AS (
+    SELECT embeddable_id, furthest, sum(started) AS stopped, sum(dropped) AS dropped
+    FROM grouped
+    WHERE NOT earlier AND furthest IS NOT NULL
+    GROUP BY embeddable_id, furthest
+), lost AS (
+    SELECT DISTINCT ON (embeddable_id) embeddable_id, furthest, reached, dropped
+    FROM (
+        SELECT embeddable_id, furthest, dropped, sum(stopped) OVER (PARTITION BY embeddable_id ORDER BY furthest DESC) AS reached,
+               sum(stopped) OVER (PARTITION BY embeddable_id) AS started
+        FROM page
+    ) p
+    WHERE dropped > 0 AND reached * 10 >= started
+    ORDER BY embeddable_id, dropped::float8 / reached::float8 DESC, furthest
+)
+SELECT number, NULL AS embeddable_id, sum(entries), sum(started), sum(completed), min(first), max(last),
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL
+FROM grouped
+GROUP BY number
+UNION ALL
+SELECT NULL, e.embeddable_id, e.entries, e.started, e.completed, NULL, NULL, e.earlier_entries, e.earlier_started, e.earlier_completed,
+       l.furthest, l.reached, l.dropped, k.page_key
+FROM embeddable e
+LEFT JOIN lost l USING (embeddable_id)
+LEFT JOIN LATERAL (
+    SELECT v.page_key
+    FROM (
+        SELECT entry_id, version
+        FROM progress
+        WHERE project_id = $1 AND embeddable_id IS NOT NULL AND embeddable_id = l.embeddable_id AND furthest >= l.furthest AND (part > 0 OR NOT several)
+        ORDER BY version DESC NULLS LAST, entry_id DESC
+    ) p
+    CROSS JOIN LATERAL (
+        SELECT v.page_key
+        FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = l.furthest
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.version
+        ORDER BY v."timestamp" DESC, v.arrival DESC
+        LIMIT 1
+    ) v
+    ORDER BY p.version DESC NULLS LAST, p.entry_id DESC
+    LIMIT 1
+) k ON true
+
+-- name: overview of all filtered
+WITH counted AS (
+    SELECT CASE WHEN created_at <= $16 THEN 0 WHEN false THEN 1 END AS number, created_at, embeddable_id, 1 AS entries, 1 AS started,
+           (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7)) AND part = 0
+), grouped AS MATERIALIZED (
+    SELECT number IS NOT DISTINCT FROM 0 AS earlier, number, embeddable_id, furthest,
+           sum(entries) AS entries, sum(started) AS started, sum(completed) AS completed, sum(dropped) AS dropped,
+           min(created_at) FILTER (WHERE created_at >= $14 AND created_at < $15) AS first, max(created_at) FILTER (WHERE created_at >= $14 AND created_at < $15) AS last
+    FROM counted
+    GROUP BY number, embeddable_id, furthest
+), embeddable AS (
+    SELECT embeddable_id,
+           coalesce(sum(entries) FILTER (WHERE NOT earlier), 0) AS entries, coalesce(sum(started) FILTER (WHERE NOT earlier), 0) AS started,
+           coalesce(sum(completed) FILTER (WHERE NOT earlier), 0) AS completed, coalesce(sum(entries) FILTER (WHERE earlier), 0) AS earlier_entries,
+           coalesce(sum(started) FILTER (WHERE earlier), 0) AS earlier_started, coalesce(sum(completed) FILTER (WHERE earlier), 0) AS earlier_completed
+    FROM grouped
+    GROUP BY embeddable_id
+    ORDER BY 2 DESC, embeddable_id
+    LIMIT 1000
+), page AS (
+    SELECT embeddable_id, furthest, sum(started) AS stopped, sum(dropped) AS dropped
+    FROM grouped
+    WHERE NOT earlier AND furthest IS NOT NULL
+    GROUP BY embeddable_id, furthest
+), lost AS (
+    SELECT DISTINCT ON (embeddable_id) embeddable_id, furthest, reached, dropped
+    FROM (
+        SELECT embeddable_id, furthest, dropped, sum(stopped) OVER (PARTITION BY embeddable_id ORDER BY furthest DESC) AS reached,
+               sum(stopped) OVER (PARTITION BY embeddable_id) AS started
+        FROM page
+    ) p
+    WHERE dropped > 0 AND reached * 10 >= started
+    ORDER BY embeddable_id, dropped::float8 / reached::float8 DESC, furthest
+)
+SELECT number, NULL AS embeddable_id, sum(entries), sum(started), sum(completed), min(first), max(last),
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL
+FROM grouped
+GROUP BY number
+UNION ALL
+SELECT NULL, e.embeddable_id, e.entries, e.started, e.completed, NULL, NULL, e.earlier_entries, e.earlier_started, e.earlier_completed,
+       l.furthest, l.reached, l.dropped, k.page_key
+FROM embeddable e
+LEFT JOIN lost l USING (embeddable_id)
+LEFT JOIN LATERAL (
+    SELECT v.page_key
+    FROM (
+        SELECT entry_id, version
+        FROM progress
+        WHERE project_id = $1 AND embeddable_id = $8 AND created_at > $9 AND created_at < $10 AND updated_at > $11 AND updated_at < $12 AND embeddable_id IS NOT NULL AND (version = $13 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $13)) AND embeddable_id = l.embeddable_id AND furthest >= l.furthest AND (part > 0 OR NOT several)
+        ORDER BY version DESC NULLS LAST, entry_id DESC
+    ) p
+    CROSS JOIN LATERAL (
+        SELECT v.page_key
+        FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = l.furthest
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.version
+        ORDER BY v."timestamp" DESC, v.arrival DESC
+        LIMIT 1
+    ) v
+    ORDER BY p.version DESC NULLS LAST, p.entry_id DESC
+    LIMIT 1
+) k ON true
+
+-- name: overview of day
+WITH counted AS (
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END AS number, created_at, embeddable_id, 0 AS entries, 1 AS started,
+           (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id IS NOT NULL AND part = 0
+    UNION ALL
+    SELECT CASE WHEN created_at >= $2 AND created_at < $3 THEN width_bucket(created_at, $4::timestamptz[]) END, created_at, embeddable_id, 1, 0, 0, NULL, 0
+    FROM entries
+    WHERE project_id = $1
+), grouped AS MATERIALIZED (
+    SELECT number IS NOT DISTINCT FROM 0 AS earlier, number, embeddable_id, furthest,
+           sum(entries) AS entries, sum(started) AS started, sum(completed) AS completed, sum(dropped) AS dropped,
+           min(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3) AS first, max(created_at) FILTER (WHERE created_at >= $2 AND created_at < $3) AS last
+    FROM counted
+    GROUP BY number, embeddable_id, furthest
+), embeddable AS (
+    SELECT embeddable_id,
+           coalesce(sum(entries) FILTER (WHERE NOT earlier), 0) AS entries, coalesce(sum(started) FILTER (WHERE NOT earlier), 0) AS started,
+           coalesce(sum(completed) FILTER (WHERE NOT earlier), 0) AS completed, coalesce(sum(entries) FILTER (WHERE earlier), 0) AS earlier_entries,
+           coalesce(sum(started) FILTER (WHERE earlier), 0) AS earlier_started, coalesce(sum(completed) FILTER (WHERE earlier), 0) AS earlier_completed
+    FROM grouped
+    GROUP BY embeddable_id
+    ORDER BY 2 DESC, embeddable_id
+    LIMIT 1000
+), page AS (
+    SELECT embeddable_id, furthest, sum(started) AS stopped, sum(dropped) AS dropped
+    FROM grouped
+    WHERE NOT earlier AND furthest IS NOT NULL
+    GROUP BY embeddable_id, furthest
+), lost AS (
+    SELECT DISTINCT ON (embeddable_id) embeddable_id, furthest, reached, dropped
+    FROM (
+        SELECT embeddable_id, furthest, dropped, sum(stopped) OVER (PARTITION BY embeddable_id ORDER BY furthest DESC) AS reached,
+               sum(stopped) OVER (PARTITION BY embeddable_id) AS started
+        FROM page
+    ) p
+    WHERE dropped > 0 AND reached * 10 >= started
+    ORDER BY embeddable_id, dropped::float8 / reached::float8 DESC, furthest
+)
+SELECT number, NULL AS embeddable_id, sum(entries), sum(started), sum(completed), min(first), max(last),
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL
+FROM grouped
+GROUP BY number
+UNION ALL
+SELECT NULL, e.embeddable_id, e.entries, e.started, e.completed, NULL, NULL, e.earlier_entries, e.earlier_started, e.earlier_completed,
+       l.furthest, l.reached, l.dropped, k.page_key
+FROM embeddable e
+LEFT JOIN lost l USING (embeddable_id)
+LEFT JOIN LATERAL (
+    SELECT v.page_key
+    FROM (
+        SELECT entry_id, version
+        FROM progress
+        WHERE project_id = $1 AND embeddable_id IS NOT NULL AND embeddable_id = l.embeddable_id AND furthest >= l.furthest AND (part > 0 OR NOT several)
+        ORDER BY version DESC NULLS LAST, entry_id DESC
+    ) p
+    CROSS JOIN LATERAL (
+        SELECT v.page_key
+        FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = l.furthest
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.version
+        ORDER BY v."timestamp" DESC, v.arrival DESC
+        LIMIT 1
+    ) v
+    ORDER BY p.version DESC NULLS LAST, p.entry_id DESC
+    LIMIT 1
+) k ON true
+
+-- name: overview of day filtered
+WITH counted AS (
+    SELECT CASE WHEN created_at <= $16 THEN 0 WHEN created_at >= $14 AND created_at < $15 THEN width_bucket(created_at, $17::timestamptz[]) END AS number, created_at, embeddable_id, 1 AS entries, 1 AS started,
+           (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND embeddable_id IS NOT NULL AND (version = $7 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7)) AND part = 0
+), grouped AS MATERIALIZED (
+    SELECT number IS NOT DISTINCT FROM 0 AS earlier, number, embeddable_id, furthest,
+           sum(entries) AS entries, sum(started) AS started, sum(completed) AS completed, sum(dropped) AS dropped,
+           min(created_at) FILTER (WHERE created_at >= $14 AND created_at < $15) AS first, max(created_at) FILTER (WHERE created_at >= $14 AND created_at < $15) AS last
+    FROM counted
+    GROUP BY number, embeddable_id, furthest
+), embeddable AS (
+    SELECT embeddable_id,
+           coalesce(sum(entries) FILTER (WHERE NOT earlier), 0) AS entries, coalesce(sum(started) FILTER (WHERE NOT earlier), 0) AS started,
+           coalesce(sum(completed) FILTER (WHERE NOT earlier), 0) AS completed, coalesce(sum(entries) FILTER (WHERE earlier), 0) AS earlier_entries,
+           coalesce(sum(started) FILTER (WHERE earlier), 0) AS earlier_started, coalesce(sum(completed) FILTER (WHERE earlier), 0) AS earlier_completed
+    FROM grouped
+    GROUP BY embeddable_id
+    ORDER BY 2 DESC, embeddable_id
+    LIMIT 1000
+), page AS (
+    SELECT embeddable_id, furthest, sum(started) AS stopped, sum(dropped) AS dropped
+    FROM grouped
+    WHERE NOT earlier AND furthest IS NOT NULL
+    GROUP BY embeddable_id, furthest
+), lost AS (
+    SELECT DISTINCT ON (embeddable_id) embeddable_id, furthest, reached, dropped
+    FROM (
+        SELECT embeddable_id, furthest, dropped, sum(stopped) OVER (PARTITION BY embeddable_id ORDER BY furthest DESC) AS reached,
+               sum(stopped) OVER (PARTITION BY embeddable_id) AS started
+        FROM page
+    ) p
+    WHERE dropped > 0 AND reached * 10 >= started
+    ORDER BY embeddable_id, dropped::float8 / reached::float8 DESC, furthest
+)
+SELECT number, NULL AS embeddable_id, sum(entries), sum(started), sum(completed), min(first), max(last),
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL
+FROM grouped
+GROUP BY number
+UNION ALL
+SELECT NULL, e.embeddable_id, e.entries, e.started, e.completed, NULL, NULL, e.earlier_entries, e.earlier_started, e.earlier_completed,
+       l.furthest, l.reached, l.dropped, k.page_key
+FROM embeddable e
+LEFT JOIN lost l USING (embeddable_id)
+LEFT JOIN LATERAL (
+    SELECT v.page_key
+    FROM (
+        SELECT entry_id, version
+        FROM progress
+        WHERE project_id = $1 AND embeddable_id = $8 AND created_at > $9 AND created_at < $10 AND updated_at > $11 AND updated_at < $12 AND embeddable_id IS NOT NULL AND (version = $13 OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $13)) AND embeddable_id = l.embeddable_id AND furthest >= l.furthest AND (part > 0 OR NOT several)
+        ORDER BY version DESC NULLS LAST, entry_id DESC
+    ) p
+    CROSS JOIN LATERAL (
+        SELECT v.page_key
+        FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = l.furthest
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.version
+        ORDER BY v."timestamp" DESC, v.arrival DESC
+        LIMIT 1
+    ) v
+    ORDER BY p.version DESC NULLS LAST, p.entry_id DESC
+    LIMIT 1
+) k ON true
 
 -- name: pageKeys
 SELECT u.page, v.page_key
@@ -1382,19 +2372,27 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND (updated_at, entry_id) > ($6, $7) AND (updated_at, entry_id) <= ($8, $9)
-ORDER BY updated_at, entry_id LIMIT $10) e
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (updated_at, entry_id) > ($9, $10) AND (updated_at, entry_id) <= ($11, $12)
+ORDER BY updated_at, entry_id LIMIT $13) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $11
+    ORDER BY v."timestamp", v.arrival LIMIT $14
 ) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $11
+ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $14
 
 -- name: pageViewsDescending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -1416,19 +2414,27 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
-), false) = $5 AND (updated_at, entry_id) < ($6, $7) AND (updated_at, entry_id) >= ($8, $9)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $10) e
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (updated_at, entry_id) < ($9, $10) AND (updated_at, entry_id) >= ($11, $12)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $13) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $11
+    ORDER BY v."timestamp", v.arrival LIMIT $14
 ) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $11
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $14
 
 -- name: pageViewsDescending by completed
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -1470,6 +2476,25 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
 WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $8
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $8
+
+-- name: pageViewsDescending by furthest_page
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.part = 0
+), NULL) = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6)
 ORDER BY updated_at DESC, entry_id DESC LIMIT $7) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -1523,6 +2548,25 @@ LEFT JOIN LATERAL (
     ORDER BY v."timestamp", v.arrival LIMIT $7
 ) v ON true
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $7
+
+-- name: pageViewsDescending by version
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $9
+) v ON true
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $9
 
 -- name: partsOf
 SELECT u.entry_id, e.embeddable_id, e.created_at, e.updated_at,
