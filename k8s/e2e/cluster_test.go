@@ -91,7 +91,7 @@ func (r *release) upgrade(t testing.TB, more ...string) {
 // answer with the old configuration, and their logs may vanish.
 func (r *release) awaitReplaced(t testing.TB) {
 	t.Helper()
-	eventually(t, 2*time.Minute, "the replaced pods are gone", func() error {
+	eventually(t, "the replaced pods are gone", func() error {
 		for _, p := range r.pods(t, "") {
 			if p.Metadata.DeletionTimestamp != nil {
 				return fmt.Errorf("%s is terminating", p.Metadata.Name)
@@ -164,9 +164,10 @@ func (r *release) forward(t testing.TB, target string, port int) string {
 	return "http://127.0.0.1:" + local
 }
 
-// eventually waits until try succeeds, at most for limit, and returns the time.
-func eventually(t testing.TB, limit time.Duration, what string, try func() error) time.Duration {
+// eventually waits until try succeeds, at most for some minutes, and returns the time.
+func eventually(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
+	const limit = commandTimeout / 2
 	started := time.Now()
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()

@@ -103,10 +103,10 @@ func (r *release) testInstall(t *testing.T) {
 	r.upgrade(t)
 	installed := time.Since(started)
 	r.apply(t, r.manifest(t, filepath.Join(r.chart, "examples", "demo.yaml")), "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/demo", "apikey/demo")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "project/demo", "apikey/demo")
 	r.apiKey = r.secret(t, "lectern-demo", "api-key")
 	r.ingestKey, r.internalKey = r.secret(t, "lectern-keys", "INGEST_API_KEYS"), r.secret(t, "lectern-keys", "INTERNAL_API_KEYS")
-	eventually(t, 30*time.Second, "an answer through the Gateway", func() error {
+	eventually(t, "an answer through the Gateway", func() error {
 		status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries", r.apiKey)
 		if err != nil || status != 200 {
 			return fmt.Errorf("%d, %w: %.200s", status, err, body)
@@ -210,7 +210,7 @@ func (r *release) mustBeAllOperations(t *testing.T, out string) {
 // testRegion checks that a service of the cluster can call region by its DNS name with the Go client.
 func (r *release) testRegion(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/region.yaml"), "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=60s", "job/region")
+	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=5m", "job/region")
 	said := r.kubectl(t, "logs", "job/region")
 	if !strings.Contains(said, `"region":"Europe/Lisbon"`) {
 		t.Errorf("region said %s; want Europe/Lisbon", said)
@@ -221,14 +221,14 @@ func (r *release) testRegion(t *testing.T) {
 // because a process does not look up a cached key in Redis.
 func (r *release) testTrace(t *testing.T) {
 	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"traced"},"spec":{"projectId":"pr_demo"}}`, "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/traced")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "apikey/traced")
 	trace := fmt.Sprintf("%032x", time.Now().UnixNano())
 	status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries?limit=2", r.secret(t, "traced", "api-key"), "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 	if err != nil || status != 200 {
 		t.Fatalf("%d, %v: %.200s", status, err, body)
 	}
 	var names []string
-	eventually(t, 30*time.Second, "spans of edge, service, Postgres and Redis in one trace", func() error {
+	eventually(t, "spans of edge, service, Postgres and Redis in one trace", func() error {
 		out, err := r.tryKubectl(t.Context(), "", "logs", "deployment/lectern-dev-collector", "--since=2m")
 		if err != nil {
 			return err
@@ -279,13 +279,13 @@ func containsFold(all []string, part string) bool {
 // waits for it. Only the resource definitions remain, which the chart keeps. They can be deleted with the objects.
 func (r *release) testUninstall(t *testing.T) {
 	r.kubectl(t, "scale", "deployment/lectern-operator", "--replicas=0")
-	r.kubectl(t, "wait", "--for=delete", "--timeout=90s", "pod", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component=operator")
+	r.kubectl(t, "wait", "--for=delete", "--timeout=5m", "pod", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component=operator")
 	r.kubectl(t, "delete", "apikey", "demo", "--wait=false")
 	started := time.Now()
 	r.helm(t, "uninstall", "lectern", "--wait", "--timeout", "2m")
 	t.Logf("uninstalled after %v", time.Since(started).Round(time.Second))
-	r.kubectl(t, "wait", "--for=delete", "--timeout=30s", "apikey/demo")
-	eventually(t, 90*time.Second, "nothing but definitions", func() error {
+	r.kubectl(t, "wait", "--for=delete", "--timeout=5m", "apikey/demo")
+	eventually(t, "nothing but definitions", func() error {
 		out, err := r.tryKubectl(context.Background(), "", "get",
 			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,cronjobs,jobs,persistentvolumeclaims",
 			"-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component!=test", "-o", "name")
@@ -310,7 +310,7 @@ func (r *release) testUninstall(t *testing.T) {
 	if kept := strings.Fields(r.kubectl(t, "get", "crds", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")); len(kept) != 4 {
 		t.Errorf("definitions: %q; want 4", kept)
 	}
-	r.kubectl(t, "delete", "crds", "-l", "app.kubernetes.io/instance=lectern", "--timeout=60s")
+	r.kubectl(t, "delete", "crds", "-l", "app.kubernetes.io/instance=lectern", "--timeout=5m")
 }
 
 // testFromChartBefore upgrades a release of the previous chart to this one.
@@ -321,10 +321,10 @@ func (r *release) testFromChartBefore(t *testing.T) {
 	}
 	r.helm(t, r.upgradeArguments(before)...)
 	r.apply(t, r.manifest(t, filepath.Join(r.chart, "examples", "demo.yaml")), "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/demo")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "apikey/demo")
 	key := r.secret(t, "lectern-demo", "api-key")
 	r.upgrade(t)
-	eventually(t, 30*time.Second, "the key of before", func() error {
+	eventually(t, "the key of before", func() error {
 		status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries", key)
 		if err != nil || status != 200 {
 			return fmt.Errorf("%d, %w: %.200s", status, err, body)

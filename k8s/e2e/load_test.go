@@ -157,7 +157,7 @@ func (l *load) stop() {
 // may then take seconds.
 func (l *load) mustBeClean(t testing.TB, atLeast int) {
 	t.Helper()
-	eventually(t, commandTimeout, fmt.Sprintf("%d requests", atLeast), func() error {
+	eventually(t, fmt.Sprintf("%d requests", atLeast), func() error {
 		if good, faults := l.answered(); good+faults < atLeast {
 			return fmt.Errorf("%d so far", good+faults)
 		}

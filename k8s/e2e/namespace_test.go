@@ -22,7 +22,7 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 	r.apply(t, `{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"Project","metadata":{"name":"team","namespace":"`+team+`"},"spec":{"projectId":"pr_team","title":"Team"}},
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"team","namespace":"`+team+`"},"spec":{"projectId":"pr_team"}}]}`, "-n", team, "apply", "-f", "-")
-	r.kubectl(t, "-n", team, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/team")
+	r.kubectl(t, "-n", team, "wait", "--for=condition=Ready", "--timeout=5m", "apikey/team")
 	encoded := r.kubectl(t, "-n", team, "get", "secret", "team", "-o", "jsonpath={.data.api-key}")
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -43,12 +43,12 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 		}
 		return err
 	}
-	eventually(t, 20*time.Second, "a call through the proxy", proxied)
+	eventually(t, "a call through the proxy", proxied)
 	l := startLoad(t, r, 4, 50*time.Millisecond, r.everyOperation())
 	started := time.Now()
-	r.kubectl(t, "delete", "namespace", team, "--timeout=120s")
+	r.kubectl(t, "delete", "namespace", team, "--timeout=5m")
 	t.Logf("the namespace was gone after %v", time.Since(started).Round(time.Second))
-	eventually(t, 30*time.Second, "the key is refused", func() error {
+	eventually(t, "the key is refused", func() error {
 		if status, err := read(); err != nil || status != 401 {
 			return fmt.Errorf("%d, %w", status, err)
 		}

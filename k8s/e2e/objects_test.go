@@ -35,8 +35,8 @@ func (r *release) consumed(t testing.TB) (consumed, error) {
 // testConsumer checks that a pod can read entries with the key in the mounted Secret of an APIKey.
 func (r *release) testConsumer(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/consumer.yaml"), "apply", "-f", "-")
-	r.kubectl(t, "rollout", "status", "--timeout=60s", "deployment/consumer")
-	eventually(t, 30*time.Second, "reads by the consumer", func() error {
+	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/consumer")
+	eventually(t, "reads by the consumer", func() error {
 		c, err := r.consumed(t)
 		if err != nil || c.Reads == 0 {
 			return fmt.Errorf("%+v, %w", c, err)
@@ -50,7 +50,7 @@ func (r *release) testConsumer(t *testing.T) {
 func (r *release) testRotate(t *testing.T) {
 	before := r.kubectl(t, "get", "apikey", "demo", "-o", "jsonpath={.status.keyId}")
 	r.kubectl(t, "annotate", "--overwrite", "apikey", "demo", "lectern.dev/rotate=first")
-	took := eventually(t, 30*time.Second, "another key", func() error {
+	took := eventually(t, "another key", func() error {
 		if now := r.kubectl(t, "get", "apikey", "demo", "-o", "jsonpath={.status.keyId}"); now == before {
 			return fmt.Errorf("still %s", now)
 		}
@@ -71,7 +71,7 @@ func (r *release) testRotate(t *testing.T) {
 
 func (r *release) testRotated(t *testing.T) {
 	var c consumed
-	eventually(t, 3*time.Minute, "the consumer with two keys", func() error {
+	eventually(t, "the consumer with two keys", func() error {
 		var err error
 		if c, err = r.consumed(t); err != nil || c.Keys < 2 {
 			return fmt.Errorf("%+v, %w", c, err)
@@ -123,7 +123,7 @@ func (r *release) testProxy(t *testing.T) {
 	r.apply(t, strings.ReplaceAll(r.manifest(t, "testdata/proxy.yaml"), "FIRST_VALUE", "first-secret-value"), "apply", "-f", "-")
 	await := func(what string, want func(status int, digest string, err error) bool) time.Duration {
 		t.Helper()
-		return eventually(t, 20*time.Second, what, func() error {
+		return eventually(t, what, func() error {
 			status, digest, err := r.callThirdParty(t)
 			if !want(status, digest, err) {
 				return fmt.Errorf("%d, digest %q, %w", status, digest, err)

@@ -24,9 +24,14 @@ func (r *release) testPasswords(t *testing.T) {
 		t.Helper()
 		return strings.TrimSpace(r.kubectl(t, "exec", "deployment/lectern-dev-postgres", "--", "psql", "-U", "postgres", "-Atc", text))
 	}
-	redis := func(rules ...string) {
+	// redis changes the passwords of Redis. redis-cli ends with 0 even if Redis refuses a command.
+	redis := func(password string, rules ...string) {
 		t.Helper()
-		r.kubectl(t, append([]string{"exec", "deployment/lectern-dev-redis", "--", "redis-cli", "ACL", "SETUSER", "default"}, rules...)...)
+		out := r.kubectl(t, append([]string{"exec", "deployment/lectern-dev-redis", "--",
+			"redis-cli", "--no-auth-warning", "-a", password, "ACL", "SETUSER", "default"}, rules...)...)
+		if strings.TrimSpace(out) != "OK" {
+			t.Fatalf("Redis says %s", out)
+		}
 	}
 	alter := func(password string) {
 		t.Helper()
@@ -61,24 +66,24 @@ func (r *release) testPasswords(t *testing.T) {
 	l := startLoad(t, r, 8, 100*time.Millisecond, r.everyOperation())
 	alter(second)
 	began := sql("SELECT now()") // from now on, the old password opens no connection
-	redis(">" + second)
+	redis(firstOfRedis, ">"+second)
 	r.kubectl(t, "patch", "secret", "passwords", "--type=merge", "-p", data(after))
 	// More clients at once need more connections.
 	calls := slices.DeleteFunc(r.everyOperation(), func(c call) bool { return c.operation != "listEntries" })
 	surge := startLoad(t, r, 12, 20*time.Millisecond, calls)
-	took := eventually(t, 4*time.Minute, "connections with the new password", func() error {
+	took := eventually(t, "connections with the new password", func() error {
 		if n := sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'entries_reader' AND backend_start > '" + began + "'"); n == "0" {
 			return fmt.Errorf("no connection is younger than %s", began)
 		}
 		return nil
 	})
 	t.Logf("a pod opened connections with the new password after %v", took.Round(time.Second))
-	redis("<" + firstOfRedis)
+	redis(second, "<"+firstOfRedis)
 	surge.mustBeClean(t, 1_000)
 	l.mustBeClean(t, 1_000)
 
 	alter(first)
-	redis("resetpass", ">"+firstOfRedis)
+	redis(second, "resetpass", ">"+firstOfRedis)
 	r.upgrade(t)
 	r.kubectl(t, "delete", "secret", "passwords")
 }

@@ -66,7 +66,7 @@ func (r *release) restart(t *testing.T, components ...string) {
 		r.kubectl(t, "rollout", "restart", "deployment/lectern-"+c)
 	}
 	for _, c := range components {
-		r.kubectl(t, "rollout", "status", "--timeout=3m", "deployment/lectern-"+c)
+		r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+c)
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *release) evictAll(t *testing.T, component string) {
 			continue
 		}
 		eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, p.Metadata.Name, r.namespace)
-		eventually(t, 2*time.Minute, "an eviction", func() error {
+		eventually(t, "an eviction", func() error {
 			_, err := r.tryKubectl(t.Context(), eviction, "create", "--raw",
 				fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", r.namespace, p.Metadata.Name), "-f", "-")
 			if err != nil {
@@ -90,7 +90,7 @@ func (r *release) evictAll(t *testing.T, component string) {
 			return err
 		})
 	}
-	r.kubectl(t, "rollout", "status", "--timeout=2m", "deployment/lectern-"+component)
+	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+component)
 	t.Logf("evictions of %s: refused %d times by the budget", component, refusals)
 }
 
@@ -108,7 +108,7 @@ kind: APIKey
 metadata: {name: export}
 spec: {projectId: pr_export}
 `, "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/export")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "apikey/export")
 	var records bytes.Buffer
 	began := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	for i := range exported {

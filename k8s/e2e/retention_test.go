@@ -43,7 +43,7 @@ func (r *release) testRetention(t *testing.T) {
 	r.apply(t, `{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"Project","metadata":{"name":"kept"},"spec":{"projectId":"pr_kept","title":"Kept for 30 days","retentionDays":30}},
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"kept"},"spec":{"projectId":"pr_kept"}}]}`, "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/kept", "apikey/kept")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "project/kept", "apikey/kept")
 	key := r.secret(t, "kept", "api-key")
 	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *release) testRetention(t *testing.T) {
 		followed <- r.feed(t, "pr_kept", key, "types=entry,entry_removed&wait=25&cursor="+first.cursor)
 	}()
 	r.kubectl(t, "create", "job", "--from=cronjob/lectern-retention", "retention-now")
-	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=60s", "job/retention-now")
+	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=5m", "job/retention-now")
 	said := r.kubectl(t, "logs", "job/retention-now")
 	if !strings.Contains(said, `"project_id":"pr_kept","days":30`) || strings.Contains(said, "pr_demo") {
 		t.Errorf("the job's log:\n%s", said)
@@ -82,7 +82,7 @@ func (r *release) testRetention(t *testing.T) {
 	// Once more there is nothing to remove.
 	r.kubectl(t, "delete", "job", "retention-now")
 	r.kubectl(t, "create", "job", "--from=cronjob/lectern-retention", "retention-again")
-	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=60s", "job/retention-again")
+	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=5m", "job/retention-again")
 	if said := r.kubectl(t, "logs", "job/retention-again"); !strings.Contains(said, `"msg":"done","service":"operator retention","projects":1,"failed":0,"entries":0,"events":0`) {
 		t.Errorf("the second job's log:\n%s", said)
 	}

@@ -63,7 +63,7 @@ func (r *release) testRoutes(t *testing.T) {
 			last := fmt.Sprintf("%s-%d-last", flavour, began.Unix())
 			r.askRow(t, rows[0], host, last)
 			var seen map[string][]string
-			eventually(t, 30*time.Second, "the logs", func() error {
+			eventually(t, "the logs", func() error {
 				seen = r.seenBy(t, began)
 				missing := 0
 				for i, row := range rows {
@@ -110,7 +110,7 @@ func (r *release) awaitRoute(t *testing.T, host string) {
 	t.Helper()
 	for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables", "/projects/pr_demo/experiments", "/docs", "/proxy", "/console/"} {
 		row := routestest.Row{Key: routestest.APIKey, Method: "GET", Path: path}
-		eventually(t, time.Minute, host+path, func() error {
+		eventually(t, host+path, func() error {
 			if status := r.askRow(t, row, host, "await"); status == 404 || status >= 500 {
 				return fmt.Errorf("%d", status)
 			}

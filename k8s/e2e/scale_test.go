@@ -69,7 +69,7 @@ func (r *release) testAutoscaling(t *testing.T) {
 	}
 	calls := r.everyOperation()
 	heavy := startLoad(t, r, 16, 0, calls[:4])
-	out := eventually(t, 4*time.Minute, "more pods", func() error {
+	out := eventually(t, "more pods", func() error {
 		if n := replicas(); n < 3 {
 			return fmt.Errorf("%d pods", n)
 		}
@@ -77,7 +77,7 @@ func (r *release) testAutoscaling(t *testing.T) {
 	})
 	heavy.mustBeClean(t, 1_000)
 	light := startLoad(t, r, 2, 20*time.Millisecond, calls)
-	back := eventually(t, 5*time.Minute, "two pods", func() error {
+	back := eventually(t, "two pods", func() error {
 		if n := replicas(); n > 2 {
 			return fmt.Errorf("%d pods", n)
 		}

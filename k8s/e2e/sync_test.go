@@ -26,7 +26,7 @@ func (r *release) testSync(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/copied", "apikey/copied")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "project/copied", "apikey/copied")
 	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func (r *release) testSync(t *testing.T) {
 	}
 	copied := func(want int) {
 		t.Helper()
-		took := eventually(t, 60*time.Second, "the copy", func() error {
+		took := eventually(t, "the copy", func() error {
 			out, err := r.tryKubectl(t.Context(), "", "exec", "deployment/lectern-dev-postgres", "--", "psql", "-U", "postgres", "-Atc", "SELECT count(*) FROM lectern.entries")
 			if err == nil && strings.TrimSpace(out) != fmt.Sprint(want) {
 				err = fmt.Errorf("the copy has %s entries; want %d", strings.TrimSpace(out), want)
@@ -55,7 +55,7 @@ func (r *release) testSync(t *testing.T) {
 	go func() {
 		_, err := r.tryKubectl(t.Context(), "", "delete", "pod", "-l", "app.kubernetes.io/component=sync-warehouse", "--grace-period=0", "--force")
 		if err == nil {
-			_, err = r.tryKubectl(t.Context(), "", "rollout", "status", "--timeout=60s", "deployment/lectern-sync-warehouse")
+			_, err = r.tryKubectl(t.Context(), "", "rollout", "status", "--timeout=5m", "deployment/lectern-sync-warehouse")
 		}
 		replaced <- err
 	}()
