@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
@@ -43,6 +44,11 @@ type Config struct {
 	// UnknownRate is how many refused keys one client address may try a second at one process. Further ones get 429
 	// unless their key is cached. Tests set it; 0: 50, far above what clients with an old key send.
 	UnknownRate int `env:"-"`
+
+	// The OpenID providers whose tokens (Authorization: Bearer) are accepted, as a JSON list. Each has a url, as in the
+	// claim iss of its tokens, and audiences, of which a token has one. Each may have a caFile
+	// with certificates, a groupsClaim, and a tokenFile to read its keys with. Not set: no tokens are accepted.
+	Issuers tokens.Issuers `env:"TOKEN_ISSUERS"`
 
 	// Accepts imported keys, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`

@@ -14,8 +14,8 @@ import (
 // KeyHeader is the request header with an API key, an administrator's key, or the shared key of a trusted service.
 const KeyHeader = "X-Api-Key"
 
-// Guard protects the operations of an API. Guard checks the key of a request, then the key's scope, then the key's
-// rate, and answers with the first fault.
+// Guard protects the operations of an API. Guard checks the key or token of a request, then its scope, then its rate, and
+// answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
 	limiter   *rates.Limiter
@@ -29,51 +29,51 @@ func NewGuard(v *Verifier, l *rates.Limiter, keyRate, anonymous rates.Rate) *Gua
 	return &Guard{verifier: v, limiter: l, keyRate: keyRate, anonymous: anonymous}
 }
 
-// Protect passes a request to next if its key is a key of the path's {projectId}, has the scope and is within the key's
-// rate. Every answer to a valid key has the headers of the rate, unless no rate applies. Protect writes the key's id
+// Protect passes a request to next if its key or token has rights in the path's {projectId}, has the scope and is within
+// its rate. Every answer to a valid key has the headers of the rate, unless no rate applies. Protect writes the key's id
 // and project to the request's Info.
 func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		key, err := keyOf(r.Header)
-		if err != nil {
-			return apierr.NotAuthorized().Because(err)
-		}
-		return g.pass(scope, key, next, w, r)
-	}
+	return g.holder(scope, func(w http.ResponseWriter, r *http.Request, _ Principal) error { return next(w, r) })
 }
 
 // Holder is [Guard.Protect] for any key of the project, whatever scopes the key has. next gets the key's Principal.
 func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
+	return g.holder(0, next)
+}
+
+func (g *Guard) holder(scope Scope, next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		key, err := keyOf(r.Header)
+		p, err := g.admit(w, r, scope)
 		if err != nil {
-			return apierr.NotAuthorized().Because(err)
-		}
-		project, err := httpapi.PathIdentifier(r, "projectId")
-		if err != nil {
-			return apierr.NotAuthorized().Because(err)
-		}
-		p, rate, err := g.check(r.Context(), project, key, 0)
-		rate.WriteHeader(w.Header())
-		if err != nil {
+			g.verifier.o.Issuers.challenge(w, err)
 			return err
 		}
 		return next(w, r, p)
 	}
 }
 
-// Optional is [Guard.Protect] for requests with a [KeyHeader], and [Guard.Anonymous] for requests without one.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, scope Scope) (Principal, error) {
+	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
+	if err != nil {
+		return Principal{}, apierr.NotAuthorized().Because(err)
+	}
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return Principal{}, apierr.NotAuthorized().Because(err)
+	}
+	p, rate, err := g.check(r.Context(), project, c, scope)
+	rate.WriteHeader(w.Header())
+	return p, err
+}
+
+// Optional is [Guard.Protect] for requests with a key or token, and [Guard.Anonymous] for requests without one.
 func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
-	anonymous := g.Anonymous(next)
+	anonymous, protected := g.Anonymous(next), g.Protect(scope, next)
 	return func(w http.ResponseWriter, r *http.Request) error {
-		key, err := keyOf(r.Header)
-		switch {
-		case errors.Is(err, ErrMissing):
+		if _, err := g.verifier.o.Issuers.credentialOf(r.Header); errors.Is(err, ErrMissing) {
 			return anonymous(w, r)
-		case err != nil:
-			return apierr.NotAuthorized().Because(err)
 		}
-		return g.pass(scope, key, next, w, r)
+		return protected(w, r)
 	}
 }
 
@@ -88,42 +88,47 @@ func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	}
 }
 
-func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.ResponseWriter, r *http.Request) error {
-	project, err := httpapi.PathIdentifier(r, "projectId")
-	if err != nil {
-		return apierr.NotAuthorized().Because(err)
-	}
-	_, rate, err := g.Check(r.Context(), project, key, scope)
-	rate.WriteHeader(w.Header())
-	if err != nil {
-		return err
-	}
-	return next(w, r)
-}
-
-// Check reports whether key may be used for the project and scope now, and counts the request against the key's rate.
-// Check serves callers whose project and key do not come from the path and [KeyHeader]. The error is the apierr to
-// answer (such as Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero
-// if the key was not verified. Otherwise Check writes the key's id and project to the request's Info.
-func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
-	return g.check(ctx, projectID, key, scope)
-}
-
-// check does the work of [Guard.Check]. If scope is 0, check does not look at the key's scopes.
-func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
-	p, err := g.verifier.Verify(ctx, projectID, key)
-	if err != nil {
-		if why, ok := errors.AsType[Refusal](err); ok {
-			err = apierr.NotAuthorized().With("projectId", projectID).Because(why)
+// Projects passes the principals of a request's key or token in its projects to next, at most limit, by project id. The
+// look-up is one over all projects. So each request counts against the rate of requests without a key first.
+func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Request, all []Principal) error) httpapi.HandlerFunc {
+	return g.Anonymous(func(w http.ResponseWriter, r *http.Request) error {
+		var all []Principal
+		c, err := g.verifier.o.Issuers.credentialOf(r.Header)
+		if err == nil {
+			all, err = g.verifier.Projects(r.Context(), c, limit)
 		}
+		if why, refused := errors.AsType[Refusal](err); refused {
+			err = apierr.NotAuthorized().With("projectId", nil).Because(why)
+		}
+		if err != nil {
+			g.verifier.o.Issuers.challenge(w, err)
+			return err
+		}
+		return next(w, r, all)
+	})
+}
+
+// Check reports whether key may be used for the project and scope now, and counts the request against the key's rate. key
+// is an API key or a token. Check serves callers whose project and key do not come from the path and [KeyHeader]. The
+// error is the apierr to answer, or the error of ctx. The apierr is Unauthorized, InsufficientScope, RateLimited or
+// Unavailable, for example. The Result is zero if the key was not verified. Otherwise Check writes the key's id, project
+// and expiry to the request's Info.
+func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
+	return g.check(ctx, projectID, g.verifier.o.Issuers.keyOrToken(key), scope)
+}
+
+// check does the work of [Guard.Check]. If scope is 0, check does not look at scopes.
+func (g *Guard) check(ctx context.Context, projectID string, c Credential, scope Scope) (Principal, rates.Result, error) {
+	p, err := g.verify(ctx, projectID, c)
+	if err != nil {
 		return Principal{}, rates.Result{}, err
 	}
 	info := httpapi.InfoFrom(ctx)
-	info.KeyID, info.ProjectID = p.KeyID, p.ProjectID
-	rate := g.limiter.Allow(ctx, p.KeyID, g.rateOf(p))
+	info.KeyID, info.ProjectID, info.KeyExpires = p.KeyID, p.ProjectID, p.ExpiresAt
+	rate := g.limiter.Allow(ctx, p.KeyID+p.counted, g.rateOf(p))
 	switch {
 	case scope != 0 && !p.Scopes.Has(scope):
-		err = apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+		err = noScope(scope)
 	case !rate.Allowed:
 		err = tooMany(rate.RetryAfter)
 	default:
@@ -132,20 +137,34 @@ func (g *Guard) check(ctx context.Context, projectID, key string, scope Scope) (
 	return p, rate, err
 }
 
-// Still checks again that the key of a request that [Guard.Protect] passed may be used. A handler that has waited calls
-// Still before it answers with data. Still does not count against the rate. The error is the apierr to answer, as for
-// [Guard.Check], or the error of the request's context.
+// verify returns the principal of a key or token in the project. The error is the apierr to answer, or the error of ctx.
+func (g *Guard) verify(ctx context.Context, projectID string, c Credential) (p Principal, err error) {
+	if c.token != "" {
+		p, err = g.verifier.VerifyToken(ctx, projectID, c.token)
+	} else {
+		p, err = g.verifier.Verify(ctx, projectID, c.key)
+	}
+	if why, ok := errors.AsType[Refusal](err); ok {
+		err = apierr.NotAuthorized().With("projectId", projectID).Because(why)
+	}
+	return p, err
+}
+
+func noScope(scope Scope) error {
+	return apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+}
+
+// Still checks again that the key or token of a request that [Guard.Protect] passed may be used. A handler that has
+// waited calls Still before it answers with data. Still does not count against the rate. The error is the apierr to
+// answer, as for [Guard.Check], or the error of the request's context.
 func (g *Guard) Still(r *http.Request, projectID string, scope Scope) error {
-	key, err := keyOf(r.Header)
+	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 	if err != nil {
 		return apierr.NotAuthorized().Because(err)
 	}
-	p, err := g.verifier.Verify(r.Context(), projectID, key)
-	if why, ok := errors.AsType[Refusal](err); ok {
-		return apierr.NotAuthorized().With("projectId", projectID).Because(why)
-	}
+	p, err := g.verify(r.Context(), projectID, c)
 	if err == nil && !p.Scopes.Has(scope) {
-		err = apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+		err = noScope(scope)
 	}
 	return err
 }
@@ -175,17 +194,4 @@ func (g *Guard) rateOf(p Principal) rates.Rate {
 	}
 	burst := int64(p.Rate) * int64(g.keyRate.Burst) / int64(g.keyRate.PerSecond)
 	return rates.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), rates.Max))}
-}
-
-// keyOf returns the key in the headers h. Without the header, the error is [ErrMissing]. If the header is sent twice,
-// the error is [ErrMalformed], because the server cannot know which value the client means.
-func keyOf(h http.Header) (string, error) {
-	switch values := h[KeyHeader]; {
-	case len(values) == 0:
-		return "", ErrMissing
-	case len(values) > 1:
-		return "", ErrMalformed
-	default:
-		return values[0], nil
-	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Record holds the facts that a store has about a key. No store holds the key itself.
+// Record holds the facts that a store has about a key, or about an identity that needs no key. No store holds the key
+// itself.
 type Record struct {
 	ID        string // public: logs and lists contain it
 	ProjectID string
@@ -20,6 +21,8 @@ type Record struct {
 	LastUsedAt time.Time
 	// Foreign reports that the key was imported and does not have the form of [Mint].
 	Foreign bool
+	// Identity is who has the rights of the record without a key, or zero if the record is of a key.
+	Identity Identity
 	// Owner is the object for which a program manages the key, or zero if people manage it. Look-ups of one key leave
 	// Owner out.
 	Owner Owner
@@ -47,6 +50,12 @@ type Store interface {
 	// is [ErrUnknown] if the project has no such key. Any other error is a fault of the store. A cache fills in only
 	// what a [Principal] has, and Foreign.
 	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
+	// Grants returns the project's records with one of the hashes, of identities, even if a record is revoked or has
+	// expired. An error is a fault of the store. For a single hash, a cache fills in only what Lookup does.
+	Grants(ctx context.Context, projectID string, hashes []Hash) ([]Record, error)
+	// EachProject calls do with the records of all projects that have one of the hashes, by projectID, until do returns
+	// false. An error is a fault of the store.
+	EachProject(ctx context.Context, hashes []Hash, do func(Record) bool) error
 }
 
 // Refusal is the reason why a key is not accepted. Only the log shows the reason: clients get the same answer for every
@@ -56,23 +65,33 @@ type Refusal string
 // Error returns the reason, for the log.
 func (r Refusal) Error() string { return string(r) }
 
-// The reasons to refuse a key, as the log shows them.
+// The reasons to refuse a key or a token, as the log shows them.
 const (
 	ErrMissing   Refusal = "no API key was sent"
+	ErrBoth      Refusal = "an API key and a token were sent"
+	ErrStranger  Refusal = "the subject of the token is none of INTERNAL_IDENTITIES"
+	ErrNoIssuers Refusal = "TOKEN_ISSUERS names no issuer of tokens"
 	ErrMalformed Refusal = "the API key is malformed"
 	ErrUnknown   Refusal = "the project has no such API key"
 	ErrExpired   Refusal = "the API key has expired"
 	ErrRevoked   Refusal = "the API key is revoked"
 )
 
-// Principal is the client that an accepted key identifies, with the key's rights.
+// Principal is the client that an accepted key or token identifies, with the client's rights in one project.
 type Principal struct {
-	KeyID     string
+	KeyID     string // of the record that gives the rights; of several groups, the first by id
 	ProjectID string
 	Name      string // given by its user; may be empty
 	Scopes    Scopes
 	Rate      int       // requests a second; 0: the default
 	ExpiresAt time.Time // zero: never
+
+	counted string // for whom the rate counts; empty: for the key
+}
+
+// expired reports whether the principal's rights have ended at now.
+func (p Principal) expired(now time.Time) bool {
+	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)
 }
 
 // LogValue returns the ids of the key and of the project, so that a log has no name of a principal.

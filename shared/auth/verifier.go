@@ -42,6 +42,9 @@ type VerifierOptions struct {
 	// the Verifier refuses foreign keys.
 	Foreign *ForeignKeys
 
+	// Issuers verifies tokens. Nil: the Verifier refuses tokens.
+	Issuers *Issuers
+
 	// Uses records when keys are used. Nil: uses are not recorded.
 	Uses *LastUse
 
@@ -78,24 +81,28 @@ type copies interface {
 	Refresh(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) <-chan otter.RefreshResult[subject, *keyCopy]
 }
 
-// subject identifies a key in the cache: the project of the request, and the hash of the key.
+// subject identifies a key or an identity in the cache.
 type subject struct {
-	project string
-	hash    Hash
+	project string // of the request
+	hash    Hash   // of the key, or of the token's subject
+	groups  string // the hashes of the token's groups, one after the other
 }
 
 // keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
 // request. An old copy also shows that the key was accepted before.
 type keyCopy struct {
 	principal Principal
+	records   []string    // the ids of the records that give the principal its rights
 	refusal   Refusal     // "": the key is accepted
 	asked     time.Time   // just before the store was asked
 	used      atomic.Bool // whether its use was reported
 }
 
 // validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
-// [CopyLife].
-func (c *keyCopy) validFor(began time.Time) bool { return began.Sub(c.asked) < CopyLife }
+// [CopyLife]. If several records of groups gave the rights, another copy has those that are left when the first expires.
+func (c *keyCopy) validFor(began time.Time) bool {
+	return began.Sub(c.asked) < CopyLife && (len(c.records) < 2 || !c.principal.expired(began))
+}
 
 // NewVerifier returns a Verifier that looks keys up in store. The caller calls Close at the end.
 func NewVerifier(store Store, o VerifierOptions) *Verifier {
@@ -128,10 +135,42 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	if err != nil {
 		return Principal{}, err
 	}
-	if !wire.ValidIdentifier(projectID) {
+	return v.decide(ctx, subject{project: projectID, hash: h})
+}
+
+// VerifyToken returns the principal that a token's subject or groups identify in the project. The errors are those of
+// [Verifier.Verify]. Unavailable can also mean that the signing key of the token is unknown while its issuer cannot be
+// reached. The principal's rights end with the token.
+func (v *Verifier) VerifyToken(ctx context.Context, projectID, token string) (Principal, error) {
+	b, err := v.bearerOf(ctx, token)
+	if err != nil {
+		return Principal{}, err
+	}
+	p, err := v.decide(ctx, subject{projectID, b.hash, b.groups})
+	if err != nil {
+		return Principal{}, err
+	}
+	if p.ExpiresAt.IsZero() || b.expires.Before(p.ExpiresAt) {
+		p.ExpiresAt = b.expires
+	}
+	return p, nil
+}
+
+// bearerOf verifies a token. The error is a [Refusal] or an apierr. RateLimited: the client's network has tried too many
+// refused keys and tokens, and the token is none that was verified lately.
+func (v *Verifier) bearerOf(ctx context.Context, token string) (*bearer, error) {
+	if v.o.Issuers == nil {
+		return nil, ErrNoIssuers
+	}
+	return v.o.Issuers.verify(ctx, token, v.refusals)
+}
+
+// decide returns the principal of a key or identity in the project.
+func (v *Verifier) decide(ctx context.Context, about subject) (Principal, error) {
+	if !wire.ValidIdentifier(about.project) {
 		return Principal{}, ErrUnknown
 	}
-	about, began := subject{projectID, h}, time.Now()
+	began := time.Now()
 	c, seen := v.copies.GetIfPresent(about)
 	if seen && c.validFor(began) {
 		if c.refusal == "" {
@@ -146,7 +185,8 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	if (!seen || c.refusal != "") && v.refusals.Over(address) {
 		return Principal{}, trustedkeys.ErrTooMany()
 	}
-	if c, err = v.lookUp(ctx, about, began); err != nil {
+	c, err := v.lookUp(ctx, about, began)
+	if err != nil {
 		return Principal{}, err
 	}
 	if c.refusal != "" {
@@ -185,11 +225,13 @@ func (v *Verifier) answer(c *keyCopy) (Principal, error) {
 		return Principal{}, c.refusal
 	}
 	now := time.Now()
-	if expires := c.principal.ExpiresAt; !expires.IsZero() && !now.Before(expires) {
+	if c.principal.expired(now) {
 		return Principal{}, ErrExpired
 	}
 	if v.o.Uses != nil && c.used.CompareAndSwap(false, true) {
-		v.o.Uses.note(c.principal.ProjectID, c.principal.KeyID, now)
+		for _, id := range c.records {
+			v.o.Uses.note(c.principal.ProjectID, id, now)
+		}
 	}
 	return c.principal, nil
 }
@@ -218,7 +260,7 @@ type loader struct{ *Verifier }
 // Reload returns a new copy of the key from the store. If another look-up has renewed the copy already, Reload returns
 // old.
 func (l loader) Reload(ctx context.Context, about subject, old *keyCopy) (*keyCopy, error) {
-	if time.Since(old.asked) < renewAfter {
+	if now := time.Now(); now.Sub(old.asked) < renewAfter && old.validFor(now) {
 		return old, nil
 	}
 	return l.Load(ctx, about)
@@ -244,7 +286,10 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 	defer l.slots.Release(1)
 
 	c := &keyCopy{asked: time.Now()}
-	r, err := l.store.Lookup(ctx, about.project, about.hash)
+	records, err := l.records(ctx, about)
+	if err == nil {
+		c.principal, c.records, err = about.principal(records, c.asked)
+	}
 	switch why, refused := errors.AsType[Refusal](err); {
 	case refused:
 		c.refusal = why
@@ -253,14 +298,17 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 			err = apierr.NotAvailable(err)
 		}
 		return nil, err
-	case r.ProjectID != about.project:
-		c.refusal = ErrUnknown
-	case !r.RevokedAt.IsZero():
-		c.refusal = ErrRevoked
-	default:
-		c.principal = Principal{KeyID: r.ID, ProjectID: about.project, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, ExpiresAt: r.ExpiresAt}
 	}
 	return c, nil
+}
+
+// records asks the store for the records about a key, or about an identity and its groups.
+func (l loader) records(ctx context.Context, about subject) ([]Record, error) {
+	if about.groups != "" {
+		return l.store.Grants(ctx, about.project, about.hashes())
+	}
+	r, err := l.store.Lookup(ctx, about.project, about.hash)
+	return []Record{r}, err
 }
 
 // Close cancels the look-ups in flight, and those that begin later.

@@ -2,9 +2,13 @@ package auth_test
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 )
 
 func BenchmarkVerifyWarm(b *testing.B) {
@@ -12,6 +16,30 @@ func BenchmarkVerifyWarm(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := v.Verify(ctx, "pr_benchmark", key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVerifyWarmToken is BenchmarkVerifyWarm with a token in place of a key.
+func BenchmarkVerifyWarmToken(b *testing.B) {
+	issuer := issuertest.Start(b)
+	var all tokens.Issuers
+	if err := all.UnmarshalText([]byte(issuer.Setting())); err != nil {
+		b.Fatal(err)
+	}
+	verifier, err := tokens.NewVerifier(all, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := newStore()
+	v := auth.NewVerifier(s, auth.VerifierOptions{MaxLookups: 64, Issuers: auth.NewIssuers(verifier, func(context.Context, string) {})})
+	b.Cleanup(v.Close)
+	s.putHash(auth.Record{ID: "key_1", ProjectID: "pr_benchmark", Scopes: auth.DefaultScopes}, auth.Identity{Issuer: issuer.URL, Subject: "ana"}.Hash())
+	ctx, token := context.Background(), issuer.Token("ana", map[string]any{"groups": nil, "name": strings.Repeat("n", 500)})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.VerifyToken(ctx, "pr_benchmark", token); err != nil {
 			b.Fatal(err)
 		}
 	}

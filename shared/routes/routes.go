@@ -31,6 +31,7 @@ type Auth string
 const (
 	None        Auth = "none"        // nothing
 	APIKey      Auth = "api_key"     // X-Api-Key, of the project in the path
+	AnyKey      Auth = "any_key"     // X-Api-Key, of any project
 	Configured  Auth = "configured"  // X-Api-Key, if EXPERIMENTS_AUTH requires it
 	InternalKey Auth = "internal"    // X-Api-Key, one of INTERNAL_API_KEYS
 	IngestKey   Auth = "ingest"      // X-Api-Key, one of INGEST_API_KEYS
@@ -81,6 +82,7 @@ func Public() []Route {
 		{Experiments, "listExperimentStatusChanges", "/projects/{projectId}/experiments/{experimentId}/history", read, Configured, experiments},
 		open(Region, "getProject", "/projects/{projectId}"),
 		keyed(Region, "getKey", "/projects/{projectId}/key", ""),
+		{Region, "listMyProjects", "/me/projects", read, AnyKey, ""},
 		{Region, "lookUpProjectRegion", "/api/projects/region", []string{http.MethodPost}, InternalKey, ""},
 		open(Region, "getDescriptionYAML", "/openapi.yaml"),
 		open(Region, "getDescriptionJSON", "/openapi.json"),

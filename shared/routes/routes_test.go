@@ -114,7 +114,7 @@ func TestTableHoldsTogether(t *testing.T) {
 			got = append(got, r.Operation)
 		}
 	}
-	want := []string{"getProject", "getKey", "lookUpProjectRegion", "getDescriptionYAML", "getDescriptionJSON", "getReference", "getReferenceAsset"}
+	want := []string{"getProject", "getKey", "listMyProjects", "lookUpProjectRegion", "getDescriptionYAML", "getDescriptionJSON", "getReference", "getReferenceAsset"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("region's routes (-want +got):\n%s", diff)
 	}

@@ -89,11 +89,11 @@ func (c *Check) Run(s *shell.Session) error {
 			return shell.Usagef("--service was given with the address %q; allowed: a URL such as http://127.0.0.1:8080", at)
 		}
 	}
-	key, err := c.Key()
+	header, credential, err := c.Credential()
 	if err != nil {
 		return err
 	}
-	k := checker{command: c, key: key, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
+	k := checker{command: c, header: header, credential: credential, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
 	calls, failed := []calledOperation{}, 0
 	for _, r := range routes.Outside() {
 		at, ok := targets[r.Service]
@@ -123,10 +123,10 @@ func (c *Check) Run(s *shell.Session) error {
 
 // checker calls operations, and keeps the identifiers in their answers for the paths of later calls.
 type checker struct {
-	command *Check
-	key     string
-	http    *http.Client
-	known   map[string]string // values of the variables of paths
+	command            *Check
+	header, credential string // as [shell.ServerFlags.Credential] returns them
+	http               *http.Client
+	known              map[string]string // values of the variables of paths
 }
 
 // firstOf returns the variable of later paths that the list of an operation fills. field is the field of the list's
@@ -166,12 +166,12 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 		return 0, err
 	}
 	req.Header.Set("User-Agent", "lectern-cli")
-	key := k.key
+	header, credential := k.header, k.credential
 	if r.Auth == routes.InternalKey {
-		key = k.command.InternalAPIKey
+		header, credential = "X-Api-Key", k.command.InternalAPIKey
 	}
-	if key != "" && r.Auth != routes.None && r.Auth != routes.Endpoint {
-		req.Header.Set("X-Api-Key", key)
+	if credential != "" && r.Auth != routes.None && r.Auth != routes.Endpoint {
+		req.Header.Set(header, credential)
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -189,7 +189,7 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 		return resp.StatusCode, fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
 	}
 	k.remember(r, resp.StatusCode, answer)
-	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, key != "", known)
+	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, credential != "", known)
 }
 
 // path returns the path of r, in which identifiers from earlier answers replace the variables. known is false if the
@@ -245,7 +245,7 @@ func (k *checker) remember(r routes.Route, status int, answer []byte) {
 // records in its path exist.
 func (k *checker) judge(r routes.Route, status int, answer []byte, keyed, known bool) error {
 	if status == http.StatusOK {
-		if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && !keyed {
+		if slices.Contains([]routes.Auth{routes.APIKey, routes.AnyKey, routes.InternalKey}, r.Auth) && !keyed {
 			return errors.New("answered without a key")
 		}
 		return nil

@@ -198,6 +198,17 @@ func TestRevokedWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestWaitingEndsWithTheKey checks that no request waits longer than its key or token is valid.
+func TestWaitingEndsWithTheKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1", ExpiresAt: time.Now().Add(8 * time.Second)})
+	began := time.Now()
+	if list, a := changesOf(t, s, key, feed+"?wait=60"); a.Status != 200 && a.Status != 401 || len(list) > 0 || time.Since(began) > 55*time.Second {
+		t.Errorf("after %v: %d %s", time.Since(began), a.Status, a.Body)
+	}
+}
+
 // TestWaitingOutlastsTimeouts checks that a long poll may last longer than all time limits for clients and statements.
 func TestWaitingOutlastsTimeouts(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,10 @@ package app
 
 import (
 	"context"
+	"slices"
 
+	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
@@ -19,6 +22,16 @@ type Config struct {
 	service.Config
 	API   api.Config
 	Cache cache.Options
+}
+
+// Validate reports an identity in INTERNAL_IDENTITIES whose issuer is none of TOKEN_ISSUERS.
+func (c Config) Validate() error {
+	for _, i := range c.API.InternalIdentities {
+		if !slices.ContainsFunc(c.Auth.Issuers, func(known tokens.Issuer) bool { return known.URL == i.Issuer }) {
+			return config.Invalid("INTERNAL_IDENTITIES", i.Issuer, "issuers of TOKEN_ISSUERS")
+		}
+	}
+	return nil
 }
 
 // Run serves requests until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is true, Run first migrates,
@@ -47,9 +60,9 @@ func definition(cfg Config) service.Definition {
 				<-ctx.Done()
 				regions.Close()
 			})
-			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
+			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard, p.Keys.Verifier)
 			internal = httpapi.NewRouter()
-			api.AddLookUp(internal, cfg.API, regions)
+			api.AddLookUp(internal, cfg.API, regions, p.Keys.Verifier)
 			api.AddKeys(internal, cfg.API, p.AdminKeys, p.KeyAdmin)
 			if p.Write != nil {
 				api.AddProjects(internal, cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)

@@ -88,7 +88,7 @@ func TestLifeOfAKey(t *testing.T) {
 	first, id := keyText(t, minted), minted["id"].(string)
 	want := object{
 		"id": id, "project_id": "pr_1", "name": "reports", "scopes": []any{"entries:read", "proxy:use"}, "rate": 50.0, "state": "active",
-		"created_at": minted["created_at"], "expires_at": end.Format(time.RFC3339Nano), "revoked_at": nil, "last_used_at": nil, "foreign": false, "owner": nil,
+		"created_at": minted["created_at"], "expires_at": end.Format(time.RFC3339Nano), "revoked_at": nil, "last_used_at": nil, "foreign": false, "owner": nil, "identity": nil,
 	}
 	if diff := cmp.Diff(servicetest.With(want, "key", first), minted); diff != "" {
 		t.Error(diff)

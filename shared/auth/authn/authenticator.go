@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/citus"
@@ -61,7 +62,8 @@ func (o *Options) complete() {
 
 // Authenticator verifies API keys and limits rates for one process of a service. Authenticator measures:
 //
-//	lectern.key.lookups   look-ups of keys that the process has not cached or renews, by layer and outcome
+//	lectern.key.lookups   look-ups of keys and tokens that the process has not cached or renews, by layer and outcome
+//	lectern.issuer.up     1 while the signing keys of an issuer can be read, else 0, for each of TOKEN_ISSUERS
 //	lectern.rate.limited  requests over their rate
 //	lectern.redis.up      1 while Redis answers, else 0; no value without Redis
 type Authenticator struct {
@@ -76,6 +78,7 @@ type Authenticator struct {
 
 	pool   *pgdb.Pool
 	uses   *auth.LastUse
+	tokens *tokens.Verifier // nil without TOKEN_ISSUERS
 	meters metric.Registration
 
 	cancel     context.CancelFunc // stops background
@@ -131,8 +134,16 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
 		}
 	}
+	var issuers *auth.Issuers
+	if len(cfg.Issuers) > 0 {
+		if a.tokens, err = tokens.NewVerifier(cfg.Issuers, o.Log); err != nil {
+			return nil, &config.Fault{Variable: "TOKEN_ISSUERS", Problem: "is wrong: " + err.Error()}
+		}
+		issuers = auth.NewIssuers(a.tokens, count("issuer"))
+		a.background.Go(func() { a.tokens.Run(background) })
+	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
-		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), LookupLimit: cfg.LookupLimit, UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
+		Foreign: foreign, Issuers: issuers, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), LookupLimit: cfg.LookupLimit, UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

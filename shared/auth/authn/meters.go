@@ -15,11 +15,11 @@ type counter = func(ctx context.Context, outcome string)
 
 const meterName = "github.com/lectern-dev/lectern/shared/auth"
 
-// lookupCounter returns a function that returns the [counter] of a layer, which is "redis" or "postgres". The counters
-// feed the metric lectern.key.lookups.
+// lookupCounter returns a function that returns the [counter] of a layer. The layers "redis" and "postgres" have records
+// of keys and identities. The layer "issuer" has the signing keys of tokens. The counters feed the metric lectern.key.lookups.
 func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, error) {
 	lookups, err := provider.Meter(meterName).Int64Counter("lectern.key.lookups",
-		metric.WithDescription("Look-ups of API keys that the process has not cached or renews, by layer and outcome."), metric.WithUnit("{lookup}"))
+		metric.WithDescription("Look-ups of API keys and tokens that the process has not cached or renews, by layer and outcome."), metric.WithUnit("{lookup}"))
 	return func(layer string) counter {
 		return func(ctx context.Context, outcome string) {
 			lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("layer", layer), attribute.String("outcome", outcome)))
@@ -27,7 +27,7 @@ func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, e
 	}, err
 }
 
-// measure registers lectern.rate.limited and lectern.redis.up. The values are read at each collection of the metrics.
+// measure registers lectern.rate.limited, lectern.redis.up and lectern.issuer.up. The values are read at each collection of the metrics.
 // Without Redis, lectern.redis.up has no value. Close unregisters the returned registration.
 func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registration, error) {
 	meter := provider.Meter(meterName)
@@ -35,7 +35,9 @@ func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registrat
 		metric.WithDescription("Requests that were over their rate."), metric.WithUnit("{request}"))
 	up, err2 := meter.Int64ObservableGauge("lectern.redis.up",
 		metric.WithDescription("1 while Redis answers, 0 while it is not used because of a fault."))
-	if err := errors.Join(err1, err2); err != nil {
+	issuer, err3 := meter.Int64ObservableGauge("lectern.issuer.up",
+		metric.WithDescription("1 while the signing keys of an issuer of tokens can be read, 0 since the last read failed."))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -43,8 +45,13 @@ func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registrat
 		if a.Redis != nil {
 			o.ObserveInt64(up, one(a.Redis.Up()))
 		}
+		if a.tokens != nil {
+			a.tokens.EachIssuer(func(url string, up bool) {
+				o.ObserveInt64(issuer, one(up), metric.WithAttributes(attribute.String("issuer", url)))
+			})
+		}
 		return nil
-	}, limited, up)
+	}, limited, up, issuer)
 }
 
 func one(is bool) int64 {
@@ -63,6 +70,21 @@ type counted struct {
 
 func (c counted) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
 	r, err := c.Store.Lookup(ctx, projectID, h)
+	c.note(ctx, err)
+	return r, err
+}
+
+func (c counted) Grants(ctx context.Context, projectID string, hashes []auth.Hash) ([]auth.Record, error) {
+	found, err := c.Store.Grants(ctx, projectID, hashes)
+	if err == nil && len(found) == 0 {
+		c.count(ctx, "miss")
+	} else {
+		c.note(ctx, err)
+	}
+	return found, err
+}
+
+func (c counted) note(ctx context.Context, err error) {
 	outcome := "hit"
 	if _, refused := errors.AsType[auth.Refusal](err); refused {
 		outcome = "miss"
@@ -70,5 +92,4 @@ func (c counted) Lookup(ctx context.Context, projectID string, h auth.Hash) (aut
 		outcome = "error"
 	}
 	c.count(ctx, outcome)
-	return r, err
 }

@@ -29,7 +29,7 @@ var (
 
 // Invalid is the error of an [Admin] for an argument that is not allowed.
 type Invalid struct {
-	Argument string // its name: name, rate, expires_at, key, overlap, or projectId
+	Argument string // its name: name, rate, expires_at, key, identity, keyId, overlap, or projectId
 	Given    string
 	Allowed  string
 }
@@ -71,6 +71,9 @@ type MintOptions struct {
 
 	// Value is an imported key, or a key that [auth.Mint] returned earlier. Empty: Mint makes a new key.
 	Value config.Secret
+
+	// Identity has the rights in place of a key. Zero: a key has the rights.
+	Identity auth.Identity
 }
 
 func (o *MintOptions) complete(now time.Time) error {
@@ -90,6 +93,11 @@ func (o *MintOptions) complete(now time.Time) error {
 	if !o.ExpiresAt.IsZero() && !now.Before(o.ExpiresAt) {
 		errs = append(errs, &Invalid{"expires_at", o.ExpiresAt.UTC().Format(time.RFC3339Nano), "a time in the future"})
 	}
+	if !o.Identity.IsZero() {
+		if err := o.Identity.Validate(); err != nil {
+			errs = append(errs, &Invalid{"identity", o.Identity.String(), err.Error()})
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -105,11 +113,22 @@ func printable(s string) bool {
 	return true
 }
 
-const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ` + columns
+const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms,
+		identity_issuer, identity_subject, identity_group)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)` + grantAgain + ` RETURNING ` + columns
 
-// Mint stores a key and returns it with its record. The key cannot be read again later. The error wraps an [*Invalid]
-// if an option is wrong, or [ErrExists] if the project already has the key of o.Value, active or not.
+// grantAgain gives rights to an identity whose rights have ended, under the same id. If the row of the identity is
+// active, or the row is of a key, the statement returns no row.
+const grantAgain = `
+	ON CONFLICT (project_id, key_hash) DO UPDATE SET name = EXCLUDED.name, scopes = EXCLUDED.scopes, rate = EXCLUDED.rate,
+		expires_at = EXCLUDED.expires_at, lifetime_ms = EXCLUDED.lifetime_ms, revoked_at = NULL, delivered_at = NULL, owner_realm = EXCLUDED.owner_realm,
+		owner_id = EXCLUDED.owner_id, owner_name = EXCLUDED.owner_name, owner_number = EXCLUDED.owner_number, owner_request = EXCLUDED.owner_request
+	WHERE api_keys.identity_issuer <> '' AND (api_keys.revoked_at IS NOT NULL OR api_keys.expires_at <= EXCLUDED.created_at)`
+
+// Mint stores a key and returns it with its record. The key cannot be read again later. If o has an Identity, Mint
+// stores the rights of the identity and returns no key. An identity whose rights have ended gets rights again, under the id
+// of before. The error wraps an [*Invalid] if an option is wrong. The error wraps [ErrExists] if the project already has the key of
+// o.Value, active or not, or active rights of the identity.
 func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Record, error) {
 	if err := o.complete(a.now()); err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", err)
@@ -120,7 +139,7 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	}
 	var r auth.Record
 	err = a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
-		r, err = one(rows, pgx.ErrNoRows)
+		r, err = one(rows, ErrExists)
 		return err
 	}, insert, o.args(key, h, a.now())...)
 	if err != nil {
@@ -129,8 +148,15 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	return key, r, nil
 }
 
-// key returns the key to store and its hash: o.Value, or a new key if o.Value is empty. The error is an [*Invalid].
+// key returns the key to store and its hash: o.Value, or a new key if o.Value is empty. If o has an Identity, key
+// returns no key, and the hash of the identity. The error is an [*Invalid].
 func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
+	switch {
+	case !o.Identity.IsZero() && !o.Value.IsZero():
+		return config.Secret{}, auth.Hash{}, &Invalid{"identity", o.Identity.String(), "an identity or a key, not both"}
+	case !o.Identity.IsZero():
+		return config.Secret{}, o.Identity.Hash(), nil
+	}
 	if o.Value.IsZero() {
 		key, h := auth.Mint()
 		return key, h, nil
@@ -150,8 +176,8 @@ func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any 
 		lifetime = &ms
 	}
 	return []any{
-		o.ProjectID, h[:], auth.NewKeyID(), o.Name, o.Scopes.Names(), o.Rate, auth.IsForeign(key.Reveal()),
-		wire.OrNull(o.ExpiresAt), lifetime,
+		o.ProjectID, h[:], auth.NewKeyID(), o.Name, o.Scopes.Names(), o.Rate, !key.IsZero() && auth.IsForeign(key.Reveal()),
+		wire.OrNull(o.ExpiresAt), lifetime, o.Identity.Issuer, o.Identity.Subject, o.Identity.Group,
 	}
 }
 

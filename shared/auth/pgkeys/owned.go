@@ -91,8 +91,8 @@ func scanOwned(row pgx.Row) (Owned, error) {
 }
 
 const insertOwned = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms,
-		created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING ` + ownedColumns
+		identity_issuer, identity_subject, identity_group, created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)` + grantAgain + ` RETURNING ` + ownedColumns
 
 // MintOwned does the same as [Admin.Mint], for an owner. The key's time of creation is from this program's clock, so
 // that the program can compare that time with its own clock. The error is [ErrOvertaken] if o.Value is empty and the
@@ -110,13 +110,13 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 	var owned Owned
 	err = a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
 		if !rows.Next() {
-			return pgx.ErrNoRows
+			return ErrExists
 		}
 		owned, err = scanOwned(rows)
 		return err
 	}, insertOwned, args...)
 	switch {
-	case errors.Is(exists(err), ErrExists) && o.Value.IsZero():
+	case errors.Is(exists(err), ErrExists) && !errors.Is(err, ErrExists) && o.Value.IsZero():
 		// The key and its id are new, so the number exists already.
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", ErrOvertaken)
 	case err != nil:
@@ -154,8 +154,7 @@ func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (acti
 	return active, last, nil
 }
 
-// realm reads the accepted keys of one realm of owners, in all projects. Only the statements realm and foreign read the
-// keys of all projects.
+// realm reads the accepted keys of one realm of owners, in all projects.
 const realm = `SELECT ` + ownedColumns + ` FROM api_keys
 	WHERE owner_realm = $2 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 

@@ -80,6 +80,8 @@ func TestMintRefuses(t *testing.T) {
 		{"expired", pgkeys.MintOptions{ProjectID: "p", ExpiresAt: b.now}, nil},
 		{"control characters", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("a\x01")}, nil},
 		{"minted form, wrong checksum", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret(wrong)}, nil},
+		{"identity without a name", pgkeys.MintOptions{ProjectID: "p", Identity: auth.Identity{Issuer: "https://i.example"}}, nil},
+		{"identity and key", pgkeys.MintOptions{ProjectID: "p", Identity: ana, Value: key}, nil},
 		{"there already", pgkeys.MintOptions{ProjectID: "p", Value: key}, pgkeys.ErrExists},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,6 +96,51 @@ func TestMintRefuses(t *testing.T) {
 	}
 	// Two projects may have the same key.
 	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: key})
+}
+
+// ana is an identity with rights of its own.
+var ana = auth.Identity{Issuer: "https://login.example.com", Subject: "ana"}
+
+// TestIdentity checks that an identity has rights without a key, one record at a time in each project.
+func TestIdentity(t *testing.T) {
+	b := setup(t)
+	staff := auth.Identity{Issuer: ana.Issuer, Group: "ana"}
+	for _, identity := range []auth.Identity{ana, staff} {
+		key, first := b.mint(t, pgkeys.MintOptions{ProjectID: "p", Identity: identity, Name: "one"})
+		if !key.IsZero() || first.Identity != identity || first.Foreign {
+			t.Fatalf("%v: minted %+v", identity, first)
+		}
+		if _, _, err := b.Mint(t.Context(), pgkeys.MintOptions{ProjectID: "p", Identity: identity}); !errors.Is(err, pgkeys.ErrExists) {
+			t.Fatalf("%v again: %v; want ErrExists", identity, err)
+		}
+		if _, _, err := b.Rotate(t.Context(), "p", first.ID, 0); err == nil {
+			t.Error("rotated without a key")
+		}
+		if _, err := b.Revoke(t.Context(), "p", first.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, second := b.mint(t, pgkeys.MintOptions{ProjectID: "p", Identity: identity, Rate: 3, ExpiresAt: b.now.Add(time.Hour)})
+		if second.ID != first.ID || !second.RevokedAt.IsZero() || second.Name != "" || second.Rate != 3 {
+			t.Errorf("granted again: %+v", second)
+		}
+		found, err := b.store.Grants(t.Context(), "p", []auth.Hash{identity.Hash()})
+		if diff := cmp.Diff([]auth.Record{second}, found); err != nil || diff != "" {
+			t.Errorf("found: %v, %s", err, diff)
+		}
+	}
+	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Identity: ana})
+	found, err := b.store.Grants(t.Context(), "p", []auth.Hash{staff.Hash(), ana.Hash()})
+	if err != nil || len(found) != 2 {
+		t.Errorf("both in p: %v, %+v", err, found)
+	}
+	var projects []string
+	err = b.store.EachProject(t.Context(), []auth.Hash{staff.Hash(), ana.Hash()}, func(r auth.Record) bool {
+		projects = append(projects, r.ProjectID)
+		return true
+	})
+	if err != nil || !slices.Equal(projects, []string{"p", "p", "q"}) {
+		t.Errorf("records of both: %v, %v", projects, err)
+	}
 }
 
 func TestRevoke(t *testing.T) {

@@ -19,7 +19,7 @@ const expireOld = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE 
 // Rotate mints a new key with the old key's name, scopes and rate. The old key expires after the overlap, or at its own
 // expiry if that is sooner. If the old key was minted for a lifetime, the new key has the same lifetime from now. The
 // error is [ErrNotFound] if the project has no such key, and [ErrInactive] if the old key is revoked or has expired. A
-// negative overlap is an [*Invalid].
+// negative overlap and the id of an identity's rights are an [*Invalid].
 func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	key, r, err := a.rotate(ctx, projectID, keyID, overlap)
 	if err != nil {
@@ -49,6 +49,8 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 			return err
 		case !old.Active(now):
 			return ErrInactive
+		case !old.Identity.IsZero():
+			return &Invalid{"keyId", keyID, "the id of a key: an identity's rights have no key to rotate"}
 		}
 		var expires *time.Time
 		if lifetime != nil {
@@ -56,7 +58,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 			expires = &at
 		}
 		fresh, err = scan(tx.QueryRow(ctx, insert,
-			projectID, h[:], auth.NewKeyID(), old.Name, scopes, old.Rate, false, expires, lifetime))
+			projectID, h[:], auth.NewKeyID(), old.Name, scopes, old.Rate, false, expires, lifetime, "", "", ""))
 		if err != nil {
 			return err
 		}

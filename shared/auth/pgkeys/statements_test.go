@@ -16,8 +16,9 @@ func TestEveryStatementIsOneTask(t *testing.T) {
 		t.Errorf("only %d statements were found", len(statements))
 	}
 	pgtest.CheckOneTask(t, pgtest.Database(t, pgkeys.Schema()), statements, map[string]pgtest.NotOneTask{
-		"foreign": {Why: "a process holds the hashes of all projects' foreign keys, so that random keys ask no database"},
-		"realm":   {Why: "the operator looks for keys whose objects are gone, so their projects are unknown"},
-		"clock":   {NoTable: true, Why: "the time is the coordinator's, as that of created_at is"},
+		"foreign":  {Why: "a process holds the hashes of all projects' foreign keys, so that random keys ask no database"},
+		"realm":    {Why: "the operator looks for keys whose objects are gone, so their projects are unknown"},
+		"projects": {Why: "a client asks for the projects of its own key or identity"},
+		"clock":    {NoTable: true, Why: "the time is the coordinator's, as that of created_at is"},
 	})
 }

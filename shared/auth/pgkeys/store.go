@@ -49,6 +49,60 @@ func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	return r, nil
 }
 
+const grants = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_hash = ANY($2)`
+
+// Grants implements [auth.Store]. Errors are faults as [pgdb.Fault] returns them.
+func (s *Store) Grants(ctx context.Context, projectID string, hashes []auth.Hash) ([]auth.Record, error) {
+	var found []auth.Record
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		found = nil
+		for rows.Next() {
+			r, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			found = append(found, r)
+		}
+		return nil
+	}, grants, projectID, bytesOf(hashes))
+	if err != nil {
+		return nil, fmt.Errorf("look up an identity in postgres: %w", err)
+	}
+	return found, nil
+}
+
+// projects reads the records of one key or identity in all projects. Only the statements projects, realm and foreign
+// read the keys of all projects.
+const projects = `SELECT ` + columns + ` FROM api_keys WHERE key_hash = ANY($1) ORDER BY project_id, key_id`
+
+// EachProject implements [auth.Store]. Errors are faults as [pgdb.Fault] returns them.
+func (s *Store) EachProject(ctx context.Context, hashes []auth.Hash, do func(auth.Record) bool) error {
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		for rows.Next() {
+			r, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			if !do(r) {
+				return nil
+			}
+		}
+		return nil
+	}, projects, bytesOf(hashes))
+	if err != nil {
+		return fmt.Errorf("list the projects of a key: %w", err)
+	}
+	return nil
+}
+
+func bytesOf(hashes []auth.Hash) [][]byte {
+	all := make([][]byte, len(hashes))
+	for i := range hashes {
+		all[i] = hashes[i][:]
+	}
+	return all
+}
+
 const foreign = `SELECT key_hash FROM api_keys
 	WHERE is_foreign AND created_at >= $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 

@@ -2,6 +2,7 @@ package rediskeys_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,14 @@ func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) 
 		s.during()
 	}
 	return r, nil
+}
+
+func (s *store) Grants(context.Context, string, []auth.Hash) ([]auth.Record, error) {
+	return nil, errors.New("no test asks for it")
+}
+
+func (s *store) EachProject(context.Context, []auth.Hash, func(auth.Record) bool) error {
+	return errors.New("no test asks for it")
 }
 
 func (s *store) fail(err error) { s.fault.Store(&err) }

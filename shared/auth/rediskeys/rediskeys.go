@@ -99,6 +99,16 @@ func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	return r, err
 }
 
+// Grants asks the store below: Redis has no copies for several hashes together.
+func (s *Store) Grants(ctx context.Context, projectID string, hashes []auth.Hash) ([]auth.Record, error) {
+	return s.below.Grants(ctx, projectID, hashes)
+}
+
+// EachProject asks the store below.
+func (s *Store) EachProject(ctx context.Context, hashes []auth.Hash, do func(auth.Record) bool) error {
+	return s.below.EachProject(ctx, hashes, do)
+}
+
 // get is a script that returns the value of KEYS[1], or "" without a value, and the time of Redis in Unix milliseconds.
 var get = redis.NewScript(`
 local t = redis.call('TIME')

@@ -74,7 +74,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Allow() != "" {
 		h.Set("Allow", e.Allow())
 	}
-	if e.Code() == apierr.Unauthorized {
+	if e.Code() == apierr.Unauthorized && h.Get("WWW-Authenticate") == "" {
 		h.Set("WWW-Authenticate", "ApiKey")
 	}
 	if d := e.RetryAfter(); d > 0 {

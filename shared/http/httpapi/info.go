@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 )
 
 // Info holds facts about a request for the access line, the trace and the errors, and functions of the server that a
@@ -13,7 +14,9 @@ type Info struct {
 	Route     string // the path's template; "" if none matches
 	ProjectID string // from the path or the key
 	KeyID     string // the accepted key's public id
-	Err       error  // the error that was answered or cut the answer off; nil: none
+	// KeyExpires is the time from which the accepted key or token is refused; zero: never.
+	KeyExpires time.Time
+	Err        error // the error that was answered or cut the answer off; nil: none
 
 	// Recorded gives the access line the level debug, for requests about which the log has enough without it.
 	Recorded bool

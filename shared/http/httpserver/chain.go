@@ -81,7 +81,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			noSniff:         []string{"nosniff"},
 			policy:          []string{"default-src 'none'; frame-ancestors 'none'"},
 			cache:           []string{"private, no-cache"},
-			vary:            []string{"X-Api-Key, Accept, Accept-Encoding"},
+			vary:            []string{"X-Api-Key, Authorization, Accept, Accept-Encoding"},
 			connectionClose: []string{"close"},
 		},
 		quiet:  func(string) bool { return false },
@@ -127,7 +127,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	}
 	c.added = o.Headers
 	var err error
-	if c.compress, err = newCompression(); err != nil {
+	if c.compress, err = newCompression(o.Files); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
 	}
 	if c.cors = newCORS(o.Config); c.cors != nil {

@@ -110,13 +110,13 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 		want map[string]string
 	}{
 		{"success", plain, "/projects/p/things", map[string]string{
-			"Cache-Control": "private, no-cache", "Vary": "X-Api-Key, Accept, Accept-Encoding", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "private, no-cache", "Vary": "X-Api-Key, Authorization, Accept, Accept-Encoding", "X-Content-Type-Options": "nosniff",
 		}},
 		{"error", plain, "/denied", map[string]string{
-			"Cache-Control": "no-store", "Vary": "X-Api-Key, Accept, Accept-Encoding", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "no-store", "Vary": "X-Api-Key, Authorization, Accept, Accept-Encoding", "X-Content-Type-Options": "nosniff",
 			"Www-Authenticate": "ApiKey",
 		}},
-		{"with CORS", open, "/projects/p/things", map[string]string{"Vary": "X-Api-Key, Accept, Accept-Encoding, Origin"}},
+		{"with CORS", open, "/projects/p/things", map[string]string{"Vary": "X-Api-Key, Authorization, Accept, Accept-Encoding, Origin"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, accept := range []string{"", "gzip"} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
@@ -13,9 +14,14 @@ import (
 const compressFrom = 1024
 
 // newCompression returns a wrapper that compresses a handler's body with gzip or zstd. Small bodies and types that are
-// not [compressible] stay as they are. The wrapper does not change entity tags.
-func newCompression() (func(http.Handler) http.HandlerFunc, error) {
+// not [compressible] stay as they are. The wrapper does not change entity tags. For files, gzip makes the smallest bodies.
+func newCompression(files bool) (func(http.Handler) http.HandlerFunc, error) {
+	level := gzip.DefaultCompression
+	if files {
+		level = gzip.BestCompression
+	}
 	return gzhttp.NewWrapper(
+		gzhttp.CompressionLevel(level),
 		gzhttp.MinSize(compressFrom),
 		gzhttp.SetContentType(false),
 		gzhttp.ContentTypeFilter(compressible))

@@ -99,9 +99,10 @@ func TestSecurityIsDescribed(t *testing.T) {
 	for _, r := range routes.Public() {
 		want := map[routes.Auth][]string{
 			routes.None:        {},
-			routes.APIKey:      {"ApiKey"},
-			routes.Configured:  {"", "ApiKey"},
-			routes.InternalKey: {"InternalKey"},
+			routes.APIKey:      {"ApiKey", "Token"},
+			routes.AnyKey:      {"ApiKey", "Token"},
+			routes.Configured:  {"", "ApiKey", "Token"},
+			routes.InternalKey: {"InternalKey", "Token"},
 			routes.Endpoint:    {"", "ProxyKey"},
 		}[r.Auth]
 		for m, op := range d.Paths.Value(r.Template).Operations() {

@@ -82,7 +82,7 @@ func (s *Service) CheckRepresentation(t *testing.T, key string, paths ...string)
 			if cc := get.Header.Get("Cache-Control"); cc != "private, no-cache" {
 				t.Errorf("Cache-Control %q", cc)
 			}
-			for _, name := range []string{"X-Api-Key", "Accept", "Accept-Encoding"} {
+			for _, name := range []string{"X-Api-Key", "Authorization", "Accept", "Accept-Encoding"} {
 				if !strings.Contains(strings.Join(get.Header.Values("Vary"), ","), name) {
 					t.Errorf("Vary %q lacks %s", get.Header.Values("Vary"), name)
 				}

@@ -121,7 +121,7 @@ func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.List
 }
 
 // waitForChanges closes the empty page, waits for a change, and answers with the change. If wait passes or the service
-// shuts down first, waitForChanges answers with the empty page.
+// shuts down first, waitForChanges answers with the empty page. No request waits longer than its key or token is valid.
 //
 // A waiting request holds neither a page nor a database connection, and is not in flight. Instead, the request takes
 // one place in a.waits. The error is a RateLimited if the project has its share of the places, and an Unavailable if
@@ -137,7 +137,11 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 		return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
 	}
 	defer a.waits.Give(holder, 1)
-	enter := httpapi.InfoFrom(r.Context()).Leave()
+	info := httpapi.InfoFrom(r.Context())
+	enter := info.Leave()
+	if !info.KeyExpires.IsZero() {
+		wait = min(wait, time.Until(info.KeyExpires))
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	defer context.AfterFunc(a.stopping, cancel)()

@@ -23,6 +23,8 @@ type Reader interface {
 	// Project returns one project as JSON, without its region. The error is a ProjectNotFound if the project is
 	// unknown.
 	Project(ctx context.Context, id string) ([]byte, error)
+	// Titles returns the titles of those of the projects that are stored, by id.
+	Titles(ctx context.Context, ids []string) (map[string]string, error)
 	// Region returns the region of a project, or "" if the project has no region or is unknown.
 	Region(ctx context.Context, id string) (string, error)
 }
@@ -38,6 +40,10 @@ type Config struct {
 	// The keys of trusted services that may look up regions, comma-separated, each of 16 to 256 visible ASCII
 	// characters. Not set: no service may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
+
+	// The subjects whose tokens may look up regions, as a JSON list. Each has an issuer of TOKEN_ISSUERS and a subject. Not
+	// set: tokens look up no regions.
+	InternalIdentities auth.Identities `env:"INTERNAL_IDENTITIES"`
 
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
@@ -60,15 +66,16 @@ type API struct {
 	now     func() time.Time
 }
 
-// Routes returns a router with every public route of the service. The route about a key requires that API key, and the
-// look-up of regions one of the INTERNAL_API_KEYS. The other routes require no key.
-func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpapi.Router {
+// Routes returns a router with every public route of the service. The routes about a key require that API key or a
+// token. The look-up of regions requires one of the INTERNAL_API_KEYS, or a token of INTERNAL_IDENTITIES. The other routes require no key.
+func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard, verifier *auth.Verifier) *httpapi.Router {
 	a := &API{store: store, regions: regions, now: cfg.clock()}
 
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
 	rt.Get("/projects/{projectId}/key", guard.Holder(getKey))
-	AddLookUp(rt, cfg, regions)
+	rt.Get("/me/projects", guard.Projects(maxProjects, a.listMyProjects))
+	AddLookUp(rt, cfg, regions, verifier)
 	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
 	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))
 	rt.Get("/", redirectToReference)
@@ -78,11 +85,11 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	return rt
 }
 
-// AddLookUp adds POST /api/projects/region, the look-up of regions, which requires one of the INTERNAL_API_KEYS. The
-// public and the internal listener serve it.
-func AddLookUp(rt *httpapi.Router, cfg Config, regions Regions) {
+// AddLookUp adds POST /api/projects/region, the look-up of regions, which requires one of the INTERNAL_API_KEYS,
+// or a token of INTERNAL_IDENTITIES. The public and the internal listener serve the look-up.
+func AddLookUp(rt *httpapi.Router, cfg Config, regions Regions, verifier *auth.Verifier) {
 	a := &API{regions: regions, now: cfg.clock()}
-	rt.Post("/api/projects/region", auth.NewSharedKeys(cfg.InternalKeys).Protect(a.lookUpRegion))
+	rt.Post("/api/projects/region", auth.NewSharedKeys(cfg.InternalKeys).OrTokens(verifier, cfg.InternalIdentities).Protect(a.lookUpRegion))
 }
 
 // ZoneOf returns a function that reads the region of a project from store and returns its zone. A project that has no

@@ -74,7 +74,8 @@ func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
 }
 
 // mint stores a key for the project, and answers with the metadata and the key itself. The key is new, unless the
-// request brings one. The audit line names the key.
+// request brings one. If the request names an identity, mint stores the rights of the identity and answers without a
+// key. The audit line names the key.
 func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	project, err := pathProject(r)
 	if err != nil {
@@ -86,6 +87,9 @@ func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error
 	}
 	key, minted, err := k.admin.Mint(r.Context(), options)
 	if err != nil {
+		if !options.Identity.IsZero() && errors.Is(err, pgkeys.ErrExists) {
+			return httpapi.InvalidField("identity", options.Identity.String(), "an identity without rights in the project, or whose rights have ended")
+		}
 		return keyFault(err, "")
 	}
 	act.KeyID = minted.ID
@@ -143,13 +147,14 @@ func pathKey(r *http.Request) (project, id string, err error) {
 // readMint reads the properties of a key to mint from the body, which may be absent. A field that is absent or null
 // has its default.
 func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.MintOptions, error) {
-	const allowed = `{"name": "…", "scopes": ["…"], "expires_at": "…", "rate": …, "key": "…"}, each of which may be left out`
+	const allowed = `{"name": "…", "scopes": ["…"], "expires_at": "…", "rate": …, "key": "…", "identity": {"issuer": "…", "subject": "…"}}, each of which may be left out`
 	var fields struct {
 		Name      jsontext.Value `json:"name"`
 		Scopes    jsontext.Value `json:"scopes"`
 		ExpiresAt jsontext.Value `json:"expires_at"`
 		Rate      jsontext.Value `json:"rate"`
 		Key       jsontext.Value `json:"key"`
+		Identity  jsontext.Value `json:"identity"`
 	}
 	o := pgkeys.MintOptions{ProjectID: project}
 	if err := httpapi.ReadOptional(w, r, &fields, allowed); err != nil {
@@ -191,7 +196,21 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 		}
 		o.Value = config.NewSecret(key)
 	}
+	if httpapi.Given(fields.Identity) {
+		var i identity
+		if err := json.Unmarshal(fields.Identity, &i, json.RejectUnknownMembers(true)); err != nil || auth.Identity(i).Validate() != nil {
+			return o, httpapi.InvalidField("identity", fields.Identity.String(), `{"issuer": "https://…", "subject": "…"} or {"issuer": "https://…", "group": "…"}`)
+		}
+		o.Identity = auth.Identity(i)
+	}
 	return o, nil
+}
+
+// identity is an [auth.Identity] in JSON.
+type identity struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject,omitzero"`
+	Group   string `json:"group,omitzero"`
 }
 
 // parseScopes parses a JSON array of one or more names of scopes.
@@ -263,6 +282,7 @@ type keyRecord struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Foreign    bool       `json:"foreign"`
 	Owner      *string    `json:"owner"`
+	Identity   *identity  `json:"identity"`     // null: a key has the rights
 	Key        string     `json:"key,omitzero"` // only in the answer that mints the key
 }
 
@@ -277,7 +297,7 @@ func (k *keys) recordOf(r auth.Record) keyRecord {
 	return keyRecord{
 		ID: r.ID, ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: wire.OrNull(r.Rate), State: state,
 		CreatedAt: r.CreatedAt, ExpiresAt: wire.OrNull(r.ExpiresAt), RevokedAt: wire.OrNull(r.RevokedAt), LastUsedAt: wire.OrNull(r.LastUsedAt),
-		Foreign: r.Foreign, Owner: wire.OrNull(r.Owner.Name),
+		Foreign: r.Foreign, Owner: wire.OrNull(r.Owner.Name), Identity: wire.OrNull(identity(r.Identity)),
 	}
 }
 

@@ -1,12 +1,17 @@
 package store
 
-// Every statement names its columns and restricts the table to one project. So one index serves the statement, even
-// if the table is distributed by project.
+// Every statement names its columns and restricts the table to one project, or getTitles to several. So one index serves
+// the statement, even if the table is distributed by project.
 
 const getTitle = `
 SELECT title
 FROM projects
 WHERE project_id = $1`
+
+const getTitles = `
+SELECT project_id, title
+FROM projects
+WHERE project_id = ANY($1)`
 
 const getRegion = `
 SELECT region

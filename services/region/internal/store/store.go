@@ -63,6 +63,20 @@ func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
 	return body, err
 }
 
+// Titles returns the titles of those of the projects that are stored, by id.
+func (s *Store) Titles(ctx context.Context, ids []string) (map[string]string, error) {
+	titles := map[string]string{}
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		raw := pgdb.NewRaw(rows)
+		for rows.Next() {
+			raw.Next(rows)
+			titles[string(raw.Text(0))] = string(raw.Text(1))
+		}
+		return nil
+	}, getTitles, ids)
+	return titles, err
+}
+
 // Region returns the region of a project, or "" if the project has no region or is unknown.
 func (s *Store) Region(ctx context.Context, id string) (string, error) {
 	region := ""

@@ -16,6 +16,11 @@ CREATE TABLE api_keys (
     lifetime_ms  bigint CHECK (lifetime_ms > 0),
     revoked_at   timestamptz,
     last_used_at timestamptz,
+    -- Who has the rights of this row without a key; key_hash is then the hash of these three. All are empty for a key.
+    identity_issuer  text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(identity_issuer) <= 512),
+    identity_subject text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(identity_subject) <= 512),
+    identity_group   text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(identity_group) <= 512),
+    CHECK ((identity_issuer <> '')::int = (identity_subject <> '')::int + (identity_group <> '')::int),
     -- Keys that a program manages belong to one of its objects: owner_id in owner_realm. By these the program finds the
     -- keys that it minted, even after a crash. All are empty for keys that people manage.
     owner_realm   text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(owner_realm) <= 256),
@@ -33,6 +38,9 @@ CREATE TABLE api_keys (
 
 -- For the set of imported keys in each process, the only query over all projects.
 CREATE INDEX api_keys_foreign ON api_keys (created_at) WHERE is_foreign;
+
+-- For the projects of one key or identity.
+CREATE INDEX api_keys_hash ON api_keys (key_hash, project_id);
 
 -- One key for each number: of two programs that both believe to be the leader, one mints.
 CREATE UNIQUE INDEX api_keys_owned ON api_keys (project_id, owner_realm, owner_id, owner_number)

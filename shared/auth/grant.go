@@ -1,0 +1,99 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// hashes returns the hashes of the key or identity, and of its groups.
+func (s subject) hashes() []Hash {
+	all := []Hash{s.hash}
+	for rest := s.groups; rest != ""; rest = rest[len(s.hash):] {
+		all = append(all, Hash([]byte(rest[:len(s.hash)])))
+	}
+	return all
+}
+
+// principal returns the rights that the records of one project give to s at now, and the ids of the records that give
+// them. The record of a key or of a subject decides alone. The rights of groups add up: all
+// scopes, and the highest rate unless a record has the default. Such rights expire with the first of the records. The error is a [Refusal] if s has no rights.
+func (s subject) principal(records []Record, now time.Time) (Principal, []string, error) {
+	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != s.project })
+	if i := slices.IndexFunc(records, func(r Record) bool { return r.Identity.Group == "" }); i >= 0 {
+		r := records[i]
+		if !r.RevokedAt.IsZero() {
+			return Principal{}, nil, ErrRevoked
+		}
+		return Principal{
+			KeyID: r.ID, ProjectID: s.project, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, ExpiresAt: r.ExpiresAt,
+		}, []string{r.ID}, nil
+	}
+	records = slices.DeleteFunc(records, func(r Record) bool { return !r.Active(now) })
+	if len(records) == 0 {
+		return Principal{}, nil, ErrUnknown
+	}
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
+	p := Principal{KeyID: records[0].ID, ProjectID: s.project, Name: records[0].Name, Rate: records[0].Rate, counted: s.hash.String()}
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, r.ID)
+		p.Scopes |= r.Scopes
+		if p.Rate = max(p.Rate, r.Rate); r.Rate == 0 {
+			p.Rate = 0
+		}
+		if !r.ExpiresAt.IsZero() && (p.ExpiresAt.IsZero() || r.ExpiresAt.Before(p.ExpiresAt)) {
+			p.ExpiresAt = r.ExpiresAt
+		}
+	}
+	return p, ids, nil
+}
+
+// Projects returns the principals of a key or token in all of its projects, by project id, at most limit. A token whose
+// identity has no rights has no projects. The errors are those of [Verifier.Verify] and [Verifier.VerifyToken].
+func (v *Verifier) Projects(ctx context.Context, c Credential, limit int) ([]Principal, error) {
+	var (
+		about subject
+		ends  time.Time
+	)
+	if c.token != "" {
+		b, err := v.bearerOf(ctx, c.token)
+		if err != nil {
+			return nil, err
+		}
+		about, ends = subject{hash: b.hash, groups: b.groups}, b.expires
+	} else {
+		h, err := v.parse(c.key)
+		if err != nil {
+			return nil, err
+		}
+		about.hash = h
+	}
+	var (
+		all     []Principal
+		records []Record // of the project about.project
+		now     = time.Now()
+	)
+	flush := func() {
+		if p, _, err := about.principal(records, now); err == nil && !p.expired(now) {
+			all = append(all, p)
+		}
+		records = records[:0]
+	}
+	err := v.store.EachProject(ctx, about.hashes(), func(r Record) bool {
+		if r.ProjectID != about.project {
+			flush()
+		}
+		about.project = r.ProjectID
+		records = append(records, r)
+		return len(all) < limit
+	})
+	if err != nil {
+		return nil, err
+	}
+	if flush(); len(all) == 0 && ends.IsZero() {
+		return nil, ErrUnknown
+	}
+	return all[:min(len(all), limit)], nil
+}

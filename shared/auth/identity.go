@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxIdentity is the longest issuer, subject and group of an [Identity], in bytes.
+const maxIdentity = 512
+
+// Identity is an issuer of tokens, and a subject or a group of that issuer, as a token proves them. A store keeps
+// the rights of an Identity in a [Record], as it keeps the rights of a key.
+type Identity struct {
+	Issuer  string // the issuer's URL, exactly as tokens have it (RFC 7519, iss)
+	Subject string // RFC 7519, sub; empty for a group
+	Group   string // one value of the issuer's groups claim; empty for a subject
+}
+
+// IsZero reports whether i names nobody, as the Identity of a key's record.
+func (i Identity) IsZero() bool { return i == Identity{} }
+
+// Validate reports which values an Identity may have, unless i has such values. The error has no value of i.
+func (i Identity) Validate() error {
+	u, err := url.Parse(i.Issuer)
+	named := i.Subject + i.Group
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || (i.Subject == "") == (i.Group == "") ||
+		len(i.Issuer) > maxIdentity || len(named) > maxIdentity || !printable(i.Issuer) || !printable(named) {
+		return errors.New("the URL of an issuer, with either a subject or a group, each of up to 512 bytes of printable text")
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the identity in one line, such as `subject "ana" of https://login.example.com`.
+func (i Identity) String() string {
+	if i.Group != "" {
+		return "group " + strconv.Quote(i.Group) + " of " + i.Issuer
+	}
+	return "subject " + strconv.Quote(i.Subject) + " of " + i.Issuer
+}
+
+// Hash returns the hash by which a store finds the record of the identity. The hash differs from that of every key, as
+// no key contains a zero byte.
+func (i Identity) Hash() Hash {
+	return sha256.Sum256([]byte("identity\x00" + i.Issuer + "\x00" + i.Subject + "\x00" + i.Group))
+}
+
+// Identities is the value of INTERNAL_IDENTITIES: a list in JSON.
+type Identities []Identity
+
+// UnmarshalText reads the JSON list of INTERNAL_IDENTITIES, whose elements have an issuer and a subject. The error names
+// the first fault and what is allowed.
+func (all *Identities) UnmarshalText(text []byte) error {
+	*all = nil
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	const allowed = `a JSON list such as [{"issuer":"https://login.example.com","subject":"ana"}]`
+	var given []struct {
+		Issuer  string `json:"issuer"`
+		Subject string `json:"subject"`
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&given); err != nil {
+		return fmt.Errorf("%w; allowed: %s", err, allowed)
+	}
+	for _, g := range given {
+		i := Identity{Issuer: g.Issuer, Subject: g.Subject}
+		if err := i.Validate(); err != nil {
+			return fmt.Errorf("%s was given; allowed: %s", i, allowed)
+		}
+		*all = append(*all, i)
+	}
+	return nil
+}

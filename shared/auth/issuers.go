@@ -1,0 +1,87 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+)
+
+const (
+	// verifiedLife is how long a process takes a token for verified. Then the process checks the signature again, with the
+	// signing keys that the issuer has at that time.
+	verifiedLife = time.Minute
+
+	// maxVerified is how many verified tokens a process keeps.
+	maxVerified = 10_000
+)
+
+// bearer is who sent a verified token.
+type bearer struct {
+	hash     Hash   // of the subject
+	groups   string // the hashes of the groups, one after the other
+	expires  time.Time
+	verified time.Time
+}
+
+// Issuers verifies tokens for a [Verifier] and for [SharedKeys], and keeps verified tokens for a minute. Nil: no tokens
+// are accepted.
+type Issuers struct {
+	tokens   *tokens.Verifier
+	verified bearers
+	count    func(ctx context.Context, outcome string)
+}
+
+// bearers is the cache of verified tokens by their hash; see [copies].
+type bearers interface {
+	GetIfPresent(token Hash) (*bearer, bool)
+	Set(token Hash, b *bearer) (*bearer, bool)
+}
+
+// NewIssuers returns Issuers. count counts each verification that the cache does not answer, by outcome: "hit", "miss"
+// for a refused token, or "error".
+func NewIssuers(t *tokens.Verifier, count func(ctx context.Context, outcome string)) *Issuers {
+	return &Issuers{tokens: t, count: count, verified: otter.Must(&otter.Options[Hash, *bearer]{MaximumSize: maxVerified, Logger: &otter.NoopLogger{}})}
+}
+
+// verify returns the bearer of a token, and counts a refused token in refusals. The error is a [Refusal], an apierr, or
+// the error of ctx. RateLimited: the client's network has sent too many refused keys. Unavailable: the signing key is
+// unknown because the issuer cannot be reached.
+func (i *Issuers) verify(ctx context.Context, token string, refusals *trustedkeys.Refusals) (*bearer, error) {
+	h, now := HashKey(token), time.Now()
+	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
+		return b, nil
+	}
+	network := httpapi.Network(httpapi.InfoFrom(ctx).ClientAddress)
+	if refusals.Over(network) {
+		return nil, trustedkeys.ErrTooMany()
+	}
+	claims, err := i.tokens.Verify(ctx, token)
+	if err != nil {
+		_, unavailable := errors.AsType[*tokens.Unavailable](err)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case unavailable:
+			i.count(ctx, "error")
+			return nil, apierr.NotAvailable(err)
+		}
+		i.count(ctx, "miss")
+		refusals.Count(network)
+		return nil, Refusal(err.Error())
+	}
+	i.count(ctx, "hit")
+	b := &bearer{hash: Identity{Issuer: claims.Issuer, Subject: claims.Subject}.Hash(), expires: claims.ExpiresAt, verified: now}
+	for _, group := range claims.Groups {
+		h := Identity{Issuer: claims.Issuer, Group: group}.Hash()
+		b.groups += string(h[:])
+	}
+	i.verified.Set(h, b)
+	return b, nil
+}
