@@ -17,13 +17,14 @@
 // The client retries a request if the server asks for a retry (429, 503) or a gateway fails (502, 504). The client also
 // retries if the connection breaks, or is silent for too long ([Timeouts]). [Retry] bounds the attempts. If the server
 // refuses a request, the error has an [*Error] in its chain, with a code such as [CodeEntryNotFound]. By default, the
-// client does not follow redirects, because another host could get the key.
+// client does not follow redirects, because another host could get the key or the token.
 //
 // The package only depends on the standard library.
 package client
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -91,6 +92,9 @@ func newTransport(baseURL string, answer time.Duration, options []Option) (trans
 	}
 	for _, set := range options {
 		set(&t)
+	}
+	if t.credential.key != nil && t.credential.token != nil {
+		return transport{}, errors.New("an option for the API key (WithAPIKey, WithAPIKeyFile, WithAPIKeyFunc) and one for the token (WithTokenFile, WithTokenFunc) were both given; allowed: one of them")
 	}
 	t.retry = t.retry.withDefaults()
 	t.timeouts.Connect = cmp.Or(t.timeouts.Connect, 10*time.Second)

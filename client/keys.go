@@ -26,8 +26,15 @@ func NewAdministrator(baseURL string, options ...Option) (*Administrator, error)
 	return &Administrator{transport: t}, nil
 }
 
-// APIKey describes an API key: its project, scopes, limit and state. APIKey does not contain the secret text of the
-// key.
+// Identity is a person, a program or a group, for which an issuer signs tokens. It has either a Subject or a Group.
+type Identity struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject,omitempty"`
+	Group   string `json:"group,omitempty"`
+}
+
+// APIKey describes an API key, or the grant of an [Identity]: its project, scopes, limit and state. APIKey does not
+// contain the secret text of the key.
 type APIKey struct {
 	ID        string   `json:"id"`
 	ProjectID string   `json:"project_id"`
@@ -46,13 +53,15 @@ type APIKey struct {
 	Foreign bool `json:"foreign"`
 	// Owner is the object for which a program manages the key, such as an APIKey in Kubernetes; nil for none.
 	Owner *string `json:"owner"`
+	// Identity is whose tokens the server accepts in place of a key; nil for a key.
+	Identity *Identity `json:"identity,omitempty"`
 }
 
 // MintedAPIKey is a new API key with its secret text in Key. The server returns the text only once, in the answer that
-// creates the key.
+// creates the key. The Key of a grant is empty.
 type MintedAPIKey struct {
 	APIKey
-	Key string `json:"key"`
+	Key string `json:"key,omitempty"`
 }
 
 // NewAPIKey holds the properties of a key for [Administrator.MintAPIKey]. The zero value is a key that may read the
@@ -66,18 +75,20 @@ type NewAPIKey struct {
 	Rate int `json:"rate,omitempty"`
 	// Key is the text of a key to import from another system. If Key is empty, the server makes a new key.
 	Key string `json:"key,omitempty"`
+	// Identity makes a grant: the server makes no key, and accepts the tokens of the identity.
+	Identity *Identity `json:"identity,omitempty"`
 }
 
-// APIKeys returns the project's keys without their secret texts, the oldest first. Revoked and expired keys are
-// included.
+// APIKeys returns the project's keys and grants without their secret texts, the oldest first. Revoked and expired ones
+// are included.
 func (a *Administrator) APIKeys(ctx context.Context, projectID string) ([]APIKey, error) {
 	var keys []APIKey
 	err := a.call(ctx, &a.transport, http.MethodGet, path("internal", "projects", projectID, "keys"), nil, &keys)
 	return keys, err
 }
 
-// MintAPIKey creates a key of projectID. MintAPIKey does not retry after a lost answer, because the server may have
-// created the key.
+// MintAPIKey creates a key of projectID, or a grant if wanted has an Identity. MintAPIKey does not retry after a lost
+// answer, because the server may have created the key.
 func (a *Administrator) MintAPIKey(ctx context.Context, projectID string, wanted NewAPIKey) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	err := a.call(ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys"), wanted, &minted)

@@ -12,3 +12,15 @@ func (c *Client) Project(ctx context.Context, projectID string) (Project, error)
 func (c *Client) ProjectJSON(ctx context.Context, projectID string) ([]byte, error) {
 	return c.body(ctx, path("projects", projectID))
 }
+
+// ProjectAccess is a project that the client's key or token may read, with the scopes for the project.
+type ProjectAccess struct {
+	ProjectID string   `json:"projectId"`
+	Title     string   `json:"title"`
+	Scopes    []string `json:"scopes"`
+}
+
+// Projects reads the projects that the client's key or token may read, sorted by id. The server returns at most 1,000.
+func (c *Client) Projects(ctx context.Context) ([]ProjectAccess, error) {
+	return readOne[[]ProjectAccess](ctx, c, path("me", "projects"))
+}

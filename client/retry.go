@@ -68,16 +68,16 @@ func (t Timeouts) transport() *http.Transport {
 	}
 }
 
-// transport sends requests with the key and the headers of a client, and retries requests that may succeed later.
+// transport sends requests with the credential and the headers of a client, and retries requests that may succeed later.
 // Client, Ingester and Administrator embed a transport.
 type transport struct {
-	base      string
-	apiKey    func(context.Context) (string, error) // nil for none
-	userAgent string
-	http      *http.Client
-	wrap      func(http.RoundTripper) http.RoundTripper
-	retry     Retry
-	timeouts  Timeouts
+	base       string
+	credential credential
+	userAgent  string
+	http       *http.Client
+	wrap       func(http.RoundTripper) http.RoundTripper
+	retry      Retry
+	timeouts   Timeouts
 
 	// Tests replace sleep and jitter, so that waits take no time and are not random.
 	sleep  func(context.Context, time.Duration) error
@@ -161,16 +161,16 @@ func (e *unanswered) temporary() bool {
 
 // do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. receive
 // is called for each successful answer, and must discard the data of earlier calls. Errors of receive are final, except
-// for those of reading the body. After a 401, do repeats the request once if the key has changed.
+// for those of reading the body. After a 401, do repeats the request once if the credential has changed.
 func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
 	for attempt := 1; ; attempt++ {
-		key, err := t.key(ctx)
+		value, err := t.credential.read(ctx)
 		if err == nil {
-			err = t.once(ctx, key, build, receive)
+			err = t.once(ctx, value, build, receive)
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized {
-			// The key may have been rotated after this attempt read it.
-			if now, keyErr := t.key(ctx); keyErr == nil && now != key {
+			// The key or the token may have been replaced after this attempt read it.
+			if now, readErr := t.credential.read(ctx); readErr == nil && now != value {
 				err = t.once(ctx, now, build, receive)
 			}
 		}
@@ -196,7 +196,7 @@ func (t *transport) do(ctx context.Context, build func(context.Context) (*http.R
 	}
 }
 
-func (t *transport) once(ctx context.Context, key string, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+func (t *transport) once(ctx context.Context, credential string, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req, err := build(ctx)
@@ -204,9 +204,7 @@ func (t *transport) once(ctx context.Context, key string, build func(context.Con
 		return err
 	}
 	req.Header.Set("User-Agent", t.userAgent)
-	if key != "" {
-		req.Header.Set("X-Api-Key", key)
-	}
+	t.credential.set(req.Header, credential)
 	resp, err := t.http.Do(req)
 	if err != nil {
 		return &unanswered{err}
@@ -249,9 +247,9 @@ func (t *transport) wait(err error, attempt int) (time.Duration, bool) {
 		}
 	} else {
 		_, broken := errors.AsType[*brokenBody](err)
-		_, keyless := errors.AsType[*keyError](err)
+		_, unread := errors.AsType[credentialError](err)
 		mute, ok := errors.AsType[*unanswered](err)
-		if !broken && !keyless && !(ok && mute.temporary()) {
+		if !broken && !unread && !(ok && mute.temporary()) {
 			return 0, false
 		}
 	}

@@ -27,6 +27,7 @@ import type {
   Funnel,
   FunnelQuery,
   OverviewQuery,
+  OwnProject,
   PageViewQuery,
   Paging,
   Project,
@@ -170,6 +171,11 @@ export class Client {
   /** experimentHistory reads the changes of an experiment's status, the oldest first. */
   experimentHistory(projectId: string, experimentId: string, options: RequestOptions = {}): Promise<StatusChange[]> {
     return this.#one(path("projects", projectId, "experiments", experimentId, "history"), options);
+  }
+
+  /** projects reads the projects of the key or token, at most 1,000, by projectId, with what it may do in each. */
+  projects(options: RequestOptions = {}): Promise<OwnProject[]> {
+    return this.#one("/me/projects", options);
   }
 
   /** project reads the project itself. */

@@ -33,6 +33,7 @@ export type {
   FunnelPage,
   FunnelQuery,
   OverviewQuery,
+  OwnProject,
   PageView,
   PageViewQuery,
   Paging,

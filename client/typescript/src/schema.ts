@@ -554,6 +554,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the projects of the key or token
+         * @description The projects in which the API key or the token of this request has rights, by id, at most 1,000. A token without
+         *     rights has none. Requests count against the rate of requests without a key.
+         */
+        get: operations["listMyProjects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/projects/region": {
         parameters: {
             query?: never;
@@ -1433,6 +1454,15 @@ export interface components {
              * @description How many requests a second the key may make. Null if the default applies.
              */
             rate: number | null;
+        };
+        /** @description A project of a key or token. */
+        OwnProject: {
+            /** @description The project's id. */
+            projectId: string;
+            /** @description The project's title. Null if the project is not stored. */
+            title: string | null;
+            /** @description What the key or token may do in the project. */
+            scopes: string[];
         };
         /** @description The project. */
         RegionLookUp: {
@@ -2362,7 +2392,7 @@ export interface components {
          */
         RetryAfter: number;
         /** @description The requested record. */
-        WWWAuthenticate: "ApiKey";
+        WWWAuthenticate: "ApiKey" | "ApiKey, Bearer";
         /**
          * @description The methods of the path.
          * @example GET, HEAD
@@ -3745,6 +3775,48 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Key"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    listMyProjects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The projects. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "projectId": "pr_demo",
+                     *         "title": "Solar calculator",
+                     *         "scopes": [
+                     *           "entries:read",
+                     *           "embeddables:read",
+                     *           "experiments:read"
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["OwnProject"][];
                 };
             };
             304: components["responses"]["NotModified"];

@@ -11,6 +11,11 @@ export interface ClientOptions {
    * White space around the key is dropped. A key that cannot be sent is a TypeError, which is not retried.
    */
   apiKey?: string | (() => string | Promise<string>) | undefined;
+  /**
+   * token is sent as Authorization: Bearer, in place of an API key. It is a JWT of an issuer that the deployment trusts. A
+   * function is called as that of apiKey is. Both options are a TypeError.
+   */
+  token?: string | (() => string | Promise<string>) | undefined;
   /** fetch sends the requests. Default: the global fetch. */
   fetch?: typeof fetch | undefined;
   /** retry bounds the number of attempts of a request and the waits between them. */
@@ -47,15 +52,18 @@ const longestTimerMs = 2 ** 31 - 1;
 /** Transport sends requests to one deployment. */
 export class Transport {
   readonly #base: string;
-  readonly #apiKey: () => string | Promise<string>;
+  readonly #kind: "apiKey" | "token";
+  readonly #given: () => string | Promise<string>;
   readonly #fetch: typeof fetch;
   readonly #retry: Retry;
 
   constructor(options: ClientOptions) {
     this.#base = checkBase(options.baseURL);
-    const { apiKey = "" } = options;
-    this.#apiKey = typeof apiKey === "function" ? apiKey : () => apiKey;
-    if (typeof apiKey !== "function") checkKey(apiKey);
+    if (options.apiKey !== undefined && options.token !== undefined) throw new TypeError("apiKey and token: want one of them");
+    this.#kind = options.token === undefined ? "apiKey" : "token";
+    const given = options[this.#kind] ?? "";
+    this.#given = typeof given === "function" ? given : () => given;
+    if (typeof given !== "function") checkKey(this.#kind, given);
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
     this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
   }
@@ -79,17 +87,17 @@ export class Transport {
   async #key(): Promise<string> {
     let key: string;
     try {
-      key = await this.#apiKey();
+      key = await this.#given();
     } catch (cause) {
       // The next attempt may get a key.
-      throw new ConnectionError(`no API key: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      throw new ConnectionError(`no ${this.#kind === "token" ? "token" : "API key"}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
-    return checkKey(key);
+    return checkKey(this.#kind, key);
   }
 
   async #once(key: string, target: string, accept: string, signal: AbortSignal | undefined, method: string): Promise<Response> {
     const headers: Record<string, string> = { Accept: accept };
-    if (key !== "") headers["X-Api-Key"] = key;
+    if (key !== "") Object.assign(headers, this.#kind === "token" ? { Authorization: `Bearer ${key}` } : { "X-Api-Key": key });
     const send = this.#fetch;
     let response: Response;
     try {
@@ -179,10 +187,10 @@ function redact(key: string, text: string): string {
   return key === "" ? text : text.replaceAll(key, "[redacted]");
 }
 
-/** checkKey returns the key without white space around it. The error of the Headers constructor would quote the key. */
-function checkKey(key: unknown): string {
+/** checkKey returns the key or token of an option without white space around it. The error of the Headers constructor would quote it. */
+function checkKey(option: string, key: unknown): string {
   const trimmed = typeof key === "string" ? key.trim() : "\n";
-  if (!/^[\x21-\x7e]*$/.test(trimmed)) throw new TypeError("apiKey: want a string of printable ASCII without spaces");
+  if (!/^[\x21-\x7e]*$/.test(trimmed)) throw new TypeError(`${option}: want a string of printable ASCII without spaces`);
   return trimmed;
 }
 

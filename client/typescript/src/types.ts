@@ -24,6 +24,7 @@ export type Answers = Schemas["Answers"];
 export type EntriesOverview = Schemas["EntriesOverview"];
 export type AnswerKeys = Schemas["AnswerKeys"];
 export type Project = Schemas["Project"];
+export type OwnProject = Schemas["OwnProject"];
 export type ErrorCode = Schemas["ErrorCode"];
 
 /** Paging controls the iteration over a list. */

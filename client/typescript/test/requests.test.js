@@ -201,3 +201,18 @@ test("white space around a key is dropped; a key that cannot be sent ends a call
   }
   assert.deepEqual(sent, [key, key]);
 });
+
+test("a token is sent in place of a key, and renewed after a 401; never both", async (t) => {
+  const sent = [];
+  const server = await serve(t, (request, response) => {
+    sent.push([request.url, request.headers.authorization, request.headers["x-api-key"]]);
+    if (request.headers.authorization === "Bearer old.jwt") refuse(response, 401, "unauthorized", {}, { error: { code: "unauthorized", message: "No old.jwt." } });
+    else response.writeHead(200, { "Content-Type": "application/json" }).end('[{"projectId":"pr_1","title":"One","scopes":["entries:read"]}]');
+  });
+  const tokens = ["old.jwt", "new.jwt\n"];
+  const token = async () => (tokens.length > 1 ? tokens.shift() : tokens[0]);
+  assert.deepEqual(await new Client({ baseURL: server.url, token }).projects(), [{ projectId: "pr_1", title: "One", scopes: ["entries:read"] }]);
+  assert.deepEqual(sent, [["/me/projects", "Bearer old.jwt", undefined], ["/me/projects", "Bearer new.jwt", undefined]]);
+  await assert.rejects(new Client({ baseURL: server.url, token: "old.jwt" }).projects(), { status: 401, message: "No [redacted]." });
+  assert.throws(() => new Client({ baseURL: server.url, token, apiKey: key }), { name: "TypeError", message: "apiKey and token: want one of them" });
+});

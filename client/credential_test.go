@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,64 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
+// TestCredentials checks which header carries the value of each option, and that the request after a change of a file
+// carries the new value.
+func TestCredentials(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "credential")
+	value := func(context.Context) (string, error) { return readValue(file) }
+	for _, tt := range []struct {
+		name    string
+		options []Option
+		want    func(value string) http.Header
+		refused string
+	}{
+		{"no option", nil, func(string) http.Header { return http.Header{} }, ""},
+		{"key file", []Option{WithAPIKeyFile(file)}, func(v string) http.Header { return http.Header{"X-Api-Key": {v}} }, ""},
+		{"token file", []Option{WithTokenFile(file)}, func(v string) http.Header { return http.Header{"Authorization": {"Bearer " + v}} }, ""},
+		{"token function", []Option{WithTokenFunc(value)}, func(v string) http.Header { return http.Header{"Authorization": {"Bearer " + v}} }, ""},
+		{"both", []Option{WithTokenFile(file), WithAPIKey("rk_1")}, nil, "(WithAPIKey, WithAPIKeyFile, WithAPIKeyFunc) and one for the token (WithTokenFile, WithTokenFunc) were both given"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var sent http.Header
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				sent = http.Header{}
+				for _, name := range []string{"Authorization", "X-Api-Key"} {
+					if values := r.Header.Values(name); values != nil {
+						sent[name] = values
+					}
+				}
+				if r.URL.Path != "/me/projects" {
+					t.Errorf("asked for %s", r.URL)
+				}
+				_, _ = io.WriteString(w, `[{"projectId":"pr_1","title":"Shop","scopes":["entries:read"]}]`)
+			}))
+			defer server.Close()
+			c, err := New(server.URL, tt.options...)
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, value := range []string{"first", "second"} {
+				if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				projects, err := c.Projects(t.Context())
+				if want := []ProjectAccess{{"pr_1", "Shop", []string{"entries:read"}}}; err != nil || !reflect.DeepEqual(projects, want) {
+					t.Errorf("%+v, %v", projects, err)
+				}
+				if want := tt.want(value); !reflect.DeepEqual(sent, want) {
+					t.Errorf("sent %v, want %v", sent, want)
+				}
+			}
+		})
+	}
+}
+
 // TestBadKeyIsNotShown checks that a key that cannot be sent is an error at once, which does not contain it.
 func TestBadKeyIsNotShown(t *testing.T) {
 	c, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, WithAPIKey("rk_\nsecret"))
@@ -102,7 +162,7 @@ func TestFromSecret(t *testing.T) {
 	if err != nil || project != "https://of-project-id" || c.base != "https://of-url" {
 		t.Errorf("%+v, %q, %v", c, project, err)
 	}
-	if key, err := c.key(t.Context()); err != nil || key != "https://of-api-key" {
+	if key, err := c.credential.read(t.Context()); err != nil || key != "https://of-api-key" {
 		t.Errorf("%q, %v", key, err)
 	}
 }
