@@ -12,7 +12,7 @@ import (
 type Contexts struct {
 	List   contextList   `cmd:"" help:"List the contexts."`
 	Use    contextUse    `cmd:"" help:"Make a context the current one."`
-	Remove contextRemove `cmd:"" help:"Remove a context with its key from this machine."`
+	Remove contextRemove `cmd:"" help:"Remove a context with its credential from this machine."`
 }
 
 type contextList struct{ shell.OutputFlags }
@@ -20,7 +20,7 @@ type contextList struct{ shell.OutputFlags }
 // Help returns the text of lectern context list --help: which settings a context has, which context applies, and
 // examples.
 func (contextList) Help() string {
-	return `A context is a URL, a project and a key, which lectern login stores. Commands use the current one, or that of --context or LECTERN_CONTEXT. Flags, variables and --env-file win over it; if they name another URL, the current context does not apply. Commands with --internal-url use no context.
+	return `A context is a URL, a project, and a key or a login, which lectern login stores. Commands use the current one, or that of --context or LECTERN_CONTEXT. Flags, variables and --env-file win over it; if they name another URL, the current context does not apply. Commands with --internal-url use no context.
 
 Examples:
 
@@ -28,7 +28,7 @@ Examples:
 	lectern get entries --context pr_demo`
 }
 
-// contextRow is a context in the output of lectern context list, without its key.
+// contextRow is a context in the output of lectern context list, without its credential.
 type contextRow struct {
 	Name      string `json:"name"`
 	Current   bool   `json:"current"`
@@ -36,7 +36,7 @@ type contextRow struct {
 	ProjectID string `json:"projectId"`
 }
 
-// Run prints all contexts, sorted by name, without their keys.
+// Run prints all contexts, sorted by name, without their credentials.
 func (l *contextList) Run(s *shell.Session) error {
 	all, err := s.Contexts()
 	if err != nil {
@@ -63,16 +63,13 @@ func (contextUse) Help() string {
 
 // Run makes the named context the current one. An unknown name is a usage error.
 func (u *contextUse) Run(s *shell.Session) error {
-	all, err := s.Contexts()
-	if err != nil {
+	var chosen shell.StoredContext
+	err := s.UpdateContexts(func(all *shell.Contexts) (err error) {
+		chosen, err = all.Find("NAME", u.Name)
+		all.Current = u.Name
 		return err
-	}
-	chosen, err := all.Find("NAME", u.Name)
+	})
 	if err != nil {
-		return err
-	}
-	all.Current = u.Name
-	if err := s.SaveContexts(all); err != nil {
 		return err
 	}
 	s.Note("Commands use project %s at %s now.", chosen.ProjectID, chosen.URL)
@@ -95,18 +92,17 @@ Example:
 // Run removes the named context from the user's file of contexts. If the context is the current one, no context is
 // current then. The context's API key stays valid.
 func (r *contextRemove) Run(s *shell.Session) error {
-	all, err := s.Contexts()
+	err := s.UpdateContexts(func(all *shell.Contexts) error {
+		if _, err := all.Find("NAME", r.Name); err != nil {
+			return err
+		}
+		delete(all.Contexts, r.Name)
+		if all.Current == r.Name {
+			all.Current = ""
+		}
+		return nil
+	})
 	if err != nil {
-		return err
-	}
-	if _, err := all.Find("NAME", r.Name); err != nil {
-		return err
-	}
-	delete(all.Contexts, r.Name)
-	if all.Current == r.Name {
-		all.Current = ""
-	}
-	if err := s.SaveContexts(all); err != nil {
 		return err
 	}
 	s.Note("The context %s is removed.", r.Name)

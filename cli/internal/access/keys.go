@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,10 +15,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// Keys is the command group lectern keys, which mints, lists, rotates and revokes the API keys of a project.
+// Keys is the command group lectern keys, which mints, grants, lists, rotates and revokes the API keys of a project.
 type Keys struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it. It is shown only this once."`
-	List   keysList   `cmd:"" help:"List a project's keys."`
+	Grant  keysGrant  `cmd:"" help:"Accept the tokens of a person, a program or a group, in place of a key."`
+	List   keysList   `cmd:"" help:"List a project's keys and grants."`
 	Rotate keysRotate `cmd:"" help:"Replace a key. The old one stays valid for a while."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if Redis is away."`
 }
@@ -25,8 +27,8 @@ type Keys struct {
 // noticed is the sentence that is printed after a key is rotated or revoked: how soon the services apply the change.
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
-// printKey prints a new key. Without --output, standard output gets the key alone, so that a shell can read the key,
-// and standard error gets its details. With --output, standard output gets the whole record.
+// printKey prints a new key or grant. Without --output, standard output gets the key alone, or the id of a grant, so that
+// a shell can read it. Standard error gets the details. With --output, standard output gets the whole record.
 func printKey(s *shell.Session, out shell.OutputFlags, minted client.MintedAPIKey) error {
 	if out.Output != "" {
 		return out.PrintValue(s, minted)
@@ -35,21 +37,56 @@ func printKey(s *shell.Session, out shell.OutputFlags, minted client.MintedAPIKe
 	if minted.ExpiresAt != nil {
 		expiry = "expires " + minted.ExpiresAt.Format(time.RFC3339)
 	}
+	if minted.Identity != nil {
+		s.Note("Grant %s of project %s for %s, scopes %s, %s:", minted.ID, minted.ProjectID, identityOf(minted.APIKey), strings.Join(minted.Scopes, " "), expiry)
+		_, err := fmt.Fprintln(s.Out, minted.ID)
+		return err
+	}
 	s.Note("Key %s of project %s, scopes %s, %s. It is shown this once:", minted.ID, minted.ProjectID, strings.Join(minted.Scopes, " "), expiry)
 	_, err := fmt.Fprintln(s.Out, minted.Key)
 	return err
 }
 
-type keysMint struct {
+// keyFlags are the flags of a new key or grant.
+type keyFlags struct {
 	shell.AdministrationFlags
 	Name      string        `help:"Its name for people." placeholder:"TEXT"`
 	Scope     []string      `help:"Its permissions: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
 	ExpiresIn time.Duration `help:"End it after this time, such as 30d. Default: never." placeholder:"DURATION"`
 	ExpiresAt shell.Moment  `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
-	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
+	shell.OutputFlags
+}
 
-	shell.OutputFlags `set:"output_default=the key alone"`
+// mint makes the key or the grant that wanted and the flags describe, and prints it.
+func (k *keyFlags) mint(s *shell.Session, wanted client.NewAPIKey) error {
+	scopes, err := auth.ParseScopes(k.Scope...)
+	if err != nil {
+		return shell.Usage(fmt.Errorf("--scope: %w", err))
+	}
+	wanted.Name, wanted.Scopes, wanted.Rate = k.Name, scopes.Names(), k.Rate
+	switch {
+	case k.ExpiresIn > 0 && !k.ExpiresAt.IsZero():
+		return shell.Usagef("--expires-in and --expires-at were both given; allowed: one of them")
+	case k.ExpiresIn > 0:
+		wanted.ExpiresAt = new(s.Now().Add(k.ExpiresIn))
+	case !k.ExpiresAt.IsZero():
+		wanted.ExpiresAt = &k.ExpiresAt.Time
+	}
+	admin, err := k.Administrator(s)
+	if err != nil {
+		return err
+	}
+	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
+	if err != nil {
+		return shell.AdviseAdministrator(err)
+	}
+	return printKey(s, k.OutputFlags, minted)
+}
+
+type keysMint struct {
+	keyFlags `set:"output_default=the key alone"`
+	Import   bool `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
 }
 
 // Help returns the text of lectern keys mint --help, with examples.
@@ -64,19 +101,7 @@ Examples:
 
 // Run makes a key for the project and prints the key. With --import, Run imports the key from standard input instead.
 func (k *keysMint) Run(s *shell.Session) error {
-	scopes, err := auth.ParseScopes(k.Scope...)
-	if err != nil {
-		return shell.Usage(fmt.Errorf("--scope: %w", err))
-	}
-	wanted := client.NewAPIKey{Name: k.Name, Scopes: scopes.Names(), Rate: k.Rate}
-	switch {
-	case k.ExpiresIn > 0 && !k.ExpiresAt.IsZero():
-		return shell.Usagef("--expires-in and --expires-at were both given; allowed: one of them")
-	case k.ExpiresIn > 0:
-		wanted.ExpiresAt = new(s.Now().Add(k.ExpiresIn))
-	case !k.ExpiresAt.IsZero():
-		wanted.ExpiresAt = &k.ExpiresAt.Time
-	}
+	var wanted client.NewAPIKey
 	if k.Import {
 		text, err := io.ReadAll(io.LimitReader(s.In, 4096))
 		if err != nil {
@@ -86,15 +111,40 @@ func (k *keysMint) Run(s *shell.Session) error {
 			return shell.Usagef("--import: standard input holds no key")
 		}
 	}
-	admin, err := k.Administrator(s)
-	if err != nil {
-		return err
+	return k.mint(s, wanted)
+}
+
+type keysGrant struct {
+	Issuer   string `type:"url" required:"" help:"The issuer of the tokens, one of the services' TOKEN_ISSUERS." placeholder:"URL"`
+	Subject  string `help:"The subject of the tokens: a person or a program." placeholder:"TEXT"`
+	Group    string `help:"A group of the tokens, in place of a subject." placeholder:"TEXT"`
+	keyFlags `set:"output_default=the id alone"`
+}
+
+// Help returns the text of lectern keys grant --help, with examples.
+func (keysGrant) Help() string {
+	return `The id of the grant alone goes to standard output, messages to standard error. lectern keys revoke ends a grant.
+
+Examples:
+
+	lectern keys grant --project pr_1 --issuer https://id.example.com --subject alice --name alice
+	lectern keys grant --project pr_1 --issuer https://id.example.com --group analysts --scope entries:read --expires-in 30d`
+}
+
+// Run makes a grant for the subject or the group, and prints its id. Both or neither of the two are a usage error.
+func (k *keysGrant) Run(s *shell.Session) error {
+	if (k.Subject == "") == (k.Group == "") {
+		return shell.Usagef("a grant needs either --subject or --group")
 	}
-	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
-	if err != nil {
-		return shell.AdviseAdministrator(err)
+	return k.mint(s, client.NewAPIKey{Identity: &client.Identity{Issuer: k.Issuer, Subject: k.Subject, Group: k.Group}})
+}
+
+// identityOf returns whose tokens a grant accepts, for people, or "" for a key.
+func identityOf(key client.APIKey) string {
+	if key.Identity == nil {
+		return ""
 	}
-	return printKey(s, k.OutputFlags, minted)
+	return cmp.Or(key.Identity.Subject, "group "+key.Identity.Group) + " of " + key.Identity.Issuer
 }
 
 type keysList struct {
@@ -113,7 +163,7 @@ Examples:
 	lectern keys list --project pr_1 | jq -r 'select(.state == "active").id'`
 }
 
-// Run prints the keys of the project, including revoked and expired keys.
+// Run prints the keys and grants of the project, including revoked and expired keys.
 func (k *keysList) Run(s *shell.Session) error {
 	admin, err := k.Administrator(s)
 	if err != nil {
@@ -126,7 +176,7 @@ func (k *keysList) Run(s *shell.Session) error {
 	if k.Format(s) != "table" {
 		return k.PrintValue(s, keys)
 	}
-	rows := [][]string{{"ID", "STATE", "NAME", "SCOPES", "RATE", "CREATED", "EXPIRES", "LAST USED", "OWNER"}}
+	rows := [][]string{{"ID", "STATE", "NAME", "SCOPES", "RATE", "CREATED", "EXPIRES", "LAST USED", "IDENTITY", "OWNER"}}
 	for _, key := range keys {
 		rate, owner := "default", ""
 		if key.Rate != nil {
@@ -137,7 +187,7 @@ func (k *keysList) Run(s *shell.Session) error {
 		}
 		rows = append(rows, []string{
 			key.ID, key.State, orDash(key.Name), orDash(strings.Join(key.Scopes, ",")), rate,
-			when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(owner),
+			when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(identityOf(key)), orDash(owner),
 		})
 	}
 	return shell.Tabulate(s.Out, rows, 0, s.Width)

@@ -5,6 +5,7 @@ package access
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,42 +16,61 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Login is the command lectern login, which checks an API key and stores the key with its URL and project as a
-// context.
+// Login is the command lectern login, which checks an API key, or signs in at an OpenID provider. The command stores the
+// credential with its URL and project as a context.
 type Login struct {
-	URL     string `name:"url" type:"url" env:"LECTERN_URL" help:"The address of the API." placeholder:"URL"`
-	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
-	Name    string `help:"The context's name. Default: the project's id." placeholder:"NAME"`
+	URL      string   `name:"url" type:"url" env:"LECTERN_URL" help:"The address of the API." placeholder:"URL"`
+	Project  string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
+	Name     string   `help:"The context's name. Default: the project's id." placeholder:"NAME"`
+	Issuer   string   `type:"url" help:"Sign in at this OpenID provider, in place of a key." placeholder:"URL"`
+	ClientID string   `name:"client-id" help:"The id of a public client of the provider, with the device flow." placeholder:"ID"`
+	Scope    []string `default:"openid,offline_access" help:"What to ask the provider for. Default: ${default}." placeholder:"SCOPE,…"`
+	Audience string   `help:"The audience of the token that the API accepts. Default: the client id." placeholder:"TEXT"`
 }
 
-// Help returns the text of lectern login --help: where the key is read and stored, and examples.
+// Help returns the text of lectern login --help: where the credential is read and stored, and examples.
 func (Login) Help() string {
 	return `On a terminal, the command asks for the URL, the project and the key, which it does not show. Else it reads the key from standard input. It asks the API what the key may do, and stores the three as a context in a file that only this user can read. The context becomes the current one; see lectern context list.
+
+With --issuer, the command needs no key. It shows an address and a code, and waits until you sign in there. It stores the tokens in place of a key, and later commands renew them. lectern keys grant lets you read a project.
 
 Examples:
 
 	lectern login
-	lectern login --url https://lectern.example.com --project pr_1 --name shop < key.txt`
+	lectern login --url https://lectern.example.com --project pr_1 --name shop < key.txt
+	lectern login --url https://lectern.example.com --project pr_1 --issuer https://id.example.com --client-id lectern`
 }
 
-// Run asks for missing settings if there is a terminal, and reads the key. If the API accepts the key, Run stores the
-// settings as the current context.
+// Run asks for missing settings if there is a terminal, and reads the key or signs in. If the API accepts the
+// credential, Run stores the settings as the current context.
 func (l *Login) Run(s *shell.Session) error {
+	if (l.Issuer == "") != (l.ClientID == "") {
+		return shell.Usagef("--issuer and --client-id belong together, and only one was given")
+	}
 	if err := l.ask(s); err != nil {
 		return err
 	}
-	key, err := readKey(s)
+	stored, advice := shell.StoredContext{URL: l.URL, ProjectID: l.Project}, "check the key, and that it is one of the project "+l.Project
+	flags, err := shell.ServerFlags{URL: l.URL}, error(nil)
+	if l.Issuer == "" {
+		stored.APIKey, err = readKey(s)
+		flags.APIKey = stored.APIKey
+	} else {
+		stored.Login = &shell.StoredLogin{Issuer: l.Issuer, ClientID: l.ClientID, Audience: cmp.Or(l.Audience, l.ClientID)}
+		err = stored.Login.SignIn(s, l.Scope)
+		flags.Token = func(context.Context) (string, error) { return stored.Login.Token, nil }
+		advice = fmt.Sprintf("an administrator can let you in: lectern keys grant --project %s --issuer %s --subject %s", l.Project, l.Issuer, stored.Login.Subject)
+	}
 	if err != nil {
 		return err
 	}
-	flags := shell.ServerFlags{URL: l.URL, APIKey: key}
 	reader, err := flags.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
 	body, err := ownKey(s, reader, l.Project)
 	if client.Code(err) == "unauthorized" {
-		return shell.Advise(err, "check the key, and that it is one of the project "+l.Project)
+		return shell.Advise(err, advice)
 	}
 	if err != nil {
 		return err
@@ -62,17 +82,47 @@ func (l *Login) Run(s *shell.Session) error {
 	if err := json.Unmarshal(body, &own); err != nil {
 		return fmt.Errorf("the answer about the key: %w", err)
 	}
-	all, err := s.Contexts()
+	name := cmp.Or(l.Name, l.Project)
+	err = s.UpdateContexts(func(all *shell.Contexts) error {
+		all.Current, all.Contexts[name] = name, stored
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	all.Current = cmp.Or(l.Name, l.Project)
-	all.Contexts[all.Current] = shell.StoredContext{URL: l.URL, ProjectID: l.Project, APIKey: key}
-	if err := s.SaveContexts(all); err != nil {
+	s.Note("Key %s of project %s may %s. It is stored as the context %s in %s.",
+		own.ID, l.Project, strings.Join(own.Scopes, ", "), name, s.ContextFile())
+	return nil
+}
+
+// Logout is the command lectern logout, which removes the credential of a context.
+type Logout struct {
+	Name string `arg:"" optional:"" type:"context" help:"The context's name. Default: the current one."`
+}
+
+// Help returns the text of lectern logout --help, with an example.
+func (Logout) Help() string {
+	return `The context keeps its URL and project. A key stays valid: to end it, see lectern keys revoke. Tokens stay valid until they expire, or until the provider ends the session.
+
+Example:
+
+	lectern logout pr_demo`
+}
+
+// Run removes the key or the login of the context from the user's file of contexts. An unknown name is a usage error.
+func (l *Logout) Run(s *shell.Session) error {
+	var name string
+	err := s.UpdateContexts(func(all *shell.Contexts) error {
+		name = cmp.Or(l.Name, all.Current)
+		c, err := all.Find("NAME", name)
+		c.APIKey, c.Login = "", nil
+		all.Contexts[name] = c
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	s.Note("Key %s of project %s may %s. It is stored as the context %s in %s.",
-		own.ID, l.Project, strings.Join(own.Scopes, ", "), all.Current, s.ContextFile())
+	s.Note("The context %s has no key and no login any more.", name)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func testCheck(t *testing.T, environ map[string]string) {
 				if fields[0] != string(r.Service) || fields[1] != r.Operation || fields[len(fields)-1] != "ok" {
 					t.Errorf("%q: want %s %s, ok", lines[i], r.Service, r.Operation)
 				}
-				if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && fields[2] != tt.want {
+				if slices.Contains([]routes.Auth{routes.APIKey, routes.AnyKey, routes.InternalKey}, r.Auth) && fields[2] != tt.want {
 					t.Errorf("%q: want status %s", lines[i], tt.want)
 				}
 			}

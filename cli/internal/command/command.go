@@ -35,10 +35,11 @@ type commands struct {
 	Erase  send.Erase  `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge  send.Purge  `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
 
-	Login  access.Login    `cmd:"" group:"Access:" help:"Store a URL, a project and its key for later commands."`
+	Login  access.Login    `cmd:"" group:"Access:" help:"Store a URL, a project, and a key or a login for later commands."`
+	Logout access.Logout   `cmd:"" group:"Access:" help:"Remove the credential of a context from this machine."`
 	Whoami access.Whoami   `cmd:"" group:"Access:" help:"Print what the key is and may do."`
 	Named  access.Contexts `cmd:"" name:"context" group:"Access:" help:"List, choose and remove what lectern login stored."`
-	Keys   access.Keys     `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
+	Keys   access.Keys     `cmd:"" group:"Access:" help:"Mint, grant, list, rotate and revoke API keys."`
 	Proxy  access.Proxy    `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
 
 	Check          operate.Check          `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
@@ -53,7 +54,7 @@ const description = `Lectern's command line: run the platform on this machine, g
 
 Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
 
-Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key and a file with a key are alternatives: the first source with either wins.`
+Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key, a file with a key and a file with a token are alternatives: the first source with one of them wins.`
 
 // Main runs the command line args, without the program's name, and returns the exit code of the process.
 func Main(s *shell.Session, args []string) int { return s.Run(&commands{}, description, args) }

@@ -21,9 +21,9 @@ func TestCompletion(t *testing.T) {
 		in   []string
 		want []string
 	}{
-		{"commands", []string{""}, []string{"up", "console", "demo", "get", "export", "changes", "sync", "singer", "airbyte", "listen", "mcp", "region", "api", "import", "erase", "purge", "login", "whoami", "context", "keys", "proxy", "check", "databases", "migrate-to-citus", "completion", "version"}},
+		{"commands", []string{""}, []string{"up", "console", "demo", "get", "export", "changes", "sync", "singer", "airbyte", "listen", "mcp", "region", "api", "import", "erase", "purge", "login", "logout", "whoami", "context", "keys", "proxy", "check", "databases", "migrate-to-citus", "completion", "version"}},
 		{"begun", []string{"ke"}, []string{"keys"}},
-		{"below", []string{"keys", ""}, []string{"mint", "list", "rotate", "revoke"}},
+		{"below", []string{"keys", ""}, []string{"mint", "grant", "list", "rotate", "revoke"}},
 		{"get what", []string{"get", "e"}, []string{"entries", "entry", "events", "embeddables", "embeddable", "experiments", "experiment"}},
 		{"import what", []string{"import", "embeddable"}, []string{"embeddables", "embeddable-versions"}},
 		{"statuses", []string{"export", "experiments", "--status", ""}, []string{"completed", "discarded", "draft", "paused", "running", "winner_picked"}},

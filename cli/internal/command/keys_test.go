@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -191,5 +192,50 @@ func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
 	}
 	if _, err := os.Stat(filepath.Join(folder, "keys.env")); !os.IsNotExist(err) {
 		t.Errorf("keys.env holds a database's URL: %v", err)
+	}
+}
+
+// TestGrant checks the request of keys grant and what the command prints, and the grant in the list of keys.
+func TestGrant(t *testing.T) {
+	t.Parallel()
+	var asked string
+	const record = `"id":"key_1","project_id":"pr_1","scopes":["entries:read"],"state":"active","created_at":"2026-11-01T12:00:00Z","expires_at":null,"owner":null,`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		switch asked = string(body); r.Method {
+		case "GET":
+			_, _ = io.WriteString(w, `[{`+record+`"identity":{"issuer":"https://i","group":"analysts"}},{`+record+`"name":"reports"}]`)
+		default:
+			_, _ = io.WriteString(w, `{`+record+`"identity":{"issuer":"https://i","subject":"alice"}}`)
+		}
+	}))
+	defer server.Close()
+	environ := map[string]string{"LECTERN_INTERNAL_URL": server.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
+	for _, tt := range []struct {
+		args           []string
+		asks, out, err string
+	}{
+		{
+			[]string{"--subject", "alice", "--name", "Alice", "--scope", "entries:read", "--expires-in", "1d", "--rate", "50"},
+			`{"name":"Alice","scopes":["entries:read"],"expires_at":"2026-11-02T12:00:00Z","rate":50,"identity":{"issuer":"https://i","subject":"alice"}}`,
+			"key_1\n", "Grant key_1 of project pr_1 for alice of https://i, scopes entries:read, no expiry:\n",
+		},
+		{
+			[]string{"--group", "analysts", "-o", "ndjson"},
+			`{"identity":{"issuer":"https://i","group":"analysts"}}`,
+			`"identity":{"issuer":"https://i","subject":"alice"}}` + "\n", "",
+		},
+	} {
+		r := lectern(t, "", environ, append([]string{"keys", "grant", "--issuer", "https://i"}, tt.args...)...)
+		if r.code != shell.ExitOK || asked != tt.asks || !strings.HasSuffix(r.out, tt.out) || r.err != tt.err || strings.Contains(r.out, `"key":`) {
+			t.Errorf("%q asked %s: %+v", tt.args, asked, r)
+		}
+	}
+	table := lectern(t, "", environ, "keys", "list", "-o", "table")
+	if !strings.Contains(table.out, "group analysts of https://i") || !strings.Contains(table.out, "reports") {
+		t.Errorf("%+v", table)
 	}
 }

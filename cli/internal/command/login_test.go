@@ -156,7 +156,7 @@ func TestLogin(t *testing.T) {
 	}
 	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), shell.ExitUsage, `LECTERN_CONTEXT was given as "shop": open `)
 	refused(unreadable.run(t, "", "", nil, "context", "list"), shell.ExitFailure, "open "+unreadable.folder)
-	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), shell.ExitFailure, "open "+unreadable.folder)
+	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), shell.ExitFailure, "mkdir "+file)
 }
 
 // A context says nothing about addresses that it does not have: they may be another deployment's.
@@ -231,7 +231,7 @@ func TestKeySources(t *testing.T) {
 		*sent = nil
 		r := m.run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
 		switch {
-		case tt.want == "" && (r.code != shell.ExitUsage || !strings.Contains(r.err, "both a key and a file with a key") || len(*sent) > 0):
+		case tt.want == "" && (r.code != shell.ExitUsage || !strings.Contains(r.err, "2 credentials were given") || len(*sent) > 0):
 			t.Errorf("%s: %+v", tt.name, r)
 		case tt.want != "" && (len(*sent) == 0 || (*sent)[0] != tt.want):
 			t.Errorf("%s: %q was sent, want %s: %+v", tt.name, *sent, tt.want, r)

@@ -33,7 +33,7 @@ type Listen struct {
 func (Listen) Help() string {
 	return `The command sends each new change to the receiver, as lectern sync --to https://… does, and prints its number, its type and its entry. It keeps no position, unless you give --state.
 
-The secret is that of LECTERN_SYNC_SECRET or --secret-file. Without them it is derived from the API key, so it stays the same.
+The secret is that of LECTERN_SYNC_SECRET or --secret-file. Without them it is derived from the API key, so it stays the same. A token derives none.
 
 Examples:
 
@@ -52,6 +52,9 @@ func (f *Listen) Run(s *shell.Session) error {
 		key, err := f.Key()
 		if err != nil {
 			return err
+		}
+		if f.Token != nil {
+			return shell.Usagef("no secret: with a token, give --secret-file or LECTERN_SYNC_SECRET; only an API key can derive one")
 		}
 		derived := hmac.New(sha256.New, []byte(key))
 		fmt.Fprintf(derived, "lectern listen\n%s", f.Project)

@@ -129,7 +129,7 @@ func (f *messageFlags) open(s *shell.Session, retry client.Retry) (reader *clien
 	f.URL = cmp.Or(config.Get("url").String(), f.URL)
 	f.Project = cmp.Or(config.Get("project_id").String(), f.Project)
 	if key := config.Get("api_key").String(); key != "" {
-		f.APIKey, f.APIKeyFile = key, ""
+		f.ServerFlags = shell.ServerFlags{URL: f.URL, APIKey: key}
 	}
 	if f.Project == "" {
 		return nil, catalog, state, shell.Usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")

@@ -1,11 +1,13 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,24 +22,27 @@ type APIFlags struct {
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 }
 
-// ServerFlags are the address of the API and the key, which is either the key itself or a file that contains the key.
+// ServerFlags are the address of the API and a credential: a key, or a file that contains a key or a token. AfterApply
+// sets Token, which returns the token of the file or of a login; nil for none.
 type ServerFlags struct {
-	URL        string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
-	APIKey     string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	APIKeyFile string `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
+	URL        string                                `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	APIKey     string                                `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	APIKeyFile string                                `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
+	TokenFile  string                                `env:"LECTERN_TOKEN_FILE" type:"path" help:"A file with a token in place of a key, such as that of a pod. It is read before each request." placeholder:"FILE"`
+	Token      func(context.Context) (string, error) `kong:"-"`
 }
 
 // Client returns a client that writes each failed attempt to notes before it tries again, and then calls retry.Notify
-// unless it is nil. Client returns a usage error if there is no key.
+// unless it is nil. Client returns a usage error if there is no credential.
 func (f ServerFlags) Client(retry client.Retry, notes io.Writer) (*client.Client, error) {
-	if f.APIKey == "" && f.APIKeyFile == "" {
-		return nil, Usagef("no API key: run lectern login, set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
+	if f.APIKey == "" && f.APIKeyFile == "" && f.Token == nil {
+		return nil, Usagef("no API key: run lectern login, set LECTERN_API_KEY, LECTERN_API_KEY_FILE or LECTERN_TOKEN_FILE, or give --env-file")
 	}
 	return f.KeylessClient(retry, notes)
 }
 
-// KeylessClient returns a client for operations that may need no key. The client sends a key if a flag gave a key, and
-// writes failed attempts to notes. A key file that is empty or cannot be read is a usage error.
+// KeylessClient returns a client for operations that may need no key. The client sends a key or a token if there is one,
+// and writes failed attempts to notes. The errors are those of [ServerFlags.Credential].
 func (f ServerFlags) KeylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	say, also := Notifier(notes), retry.Notify
 	retry.Notify = func(err error, wait time.Duration) {
@@ -46,27 +51,36 @@ func (f ServerFlags) KeylessClient(retry client.Retry, notes io.Writer) (*client
 			also(err, wait)
 		}
 	}
-	if _, err := f.Key(); err != nil { // the client would retry
+	if _, _, err := f.Credential(); err != nil { // the client would retry
 		return nil, err
 	}
-	key := client.WithAPIKey(f.APIKey)
-	if f.APIKeyFile != "" {
-		key = client.WithAPIKeyFile(f.APIKeyFile)
+	credential := client.WithAPIKey(f.APIKey)
+	switch {
+	case f.Token != nil:
+		credential = client.WithTokenFunc(f.Token)
+	case f.APIKeyFile != "":
+		credential = client.WithAPIKeyFile(f.APIKeyFile)
 	}
 	// Answers come in zstd, which takes less processor time than gzip on both sides.
 	zstd := client.WithTransport(func(t http.RoundTripper) http.RoundTripper { return gzhttp.Transport(neverEmpty{t}) })
-	c, err := client.New(f.URL, key, zstd, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	c, err := client.New(f.URL, credential, zstd, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url: %w", err)}
 	}
 	return c, nil
 }
 
-// AfterApply refuses a key and a key file that come from one source, such as two flags. See [alternatives] for two
-// sources. kong calls AfterApply after it set the flags.
-func (f ServerFlags) AfterApply() error {
-	if f.APIKey != "" && f.APIKeyFile != "" {
-		return Usagef("both a key and a file with a key were given; allowed: one of --api-key or LECTERN_API_KEY, and --api-key-file or LECTERN_API_KEY_FILE")
+// AfterApply refuses several credentials that come from one source, such as two flags. See [credentials] for several
+// sources. Without any, the login of the context applies. kong calls AfterApply after it set the flags.
+func (f *ServerFlags) AfterApply(s *Session) error {
+	given := slices.DeleteFunc([]string{f.APIKey, f.APIKeyFile, f.TokenFile}, func(value string) bool { return value == "" })
+	switch {
+	case len(given) > 1:
+		return Usagef("%d credentials were given; allowed: one of --api-key or LECTERN_API_KEY, --api-key-file or LECTERN_API_KEY_FILE, and --token-file or LECTERN_TOKEN_FILE", len(given))
+	case f.TokenFile != "":
+		f.Token = func(context.Context) (string, error) { return readCredential("--token-file", f.TokenFile) }
+	case len(given) == 0:
+		f.Token = s.token
 	}
 	return nil
 }
@@ -77,15 +91,31 @@ func (f ServerFlags) Key() (string, error) {
 	if f.APIKeyFile == "" {
 		return f.APIKey, nil
 	}
-	content, err := os.ReadFile(f.APIKeyFile)
+	return readCredential("--api-key-file", f.APIKeyFile)
+}
+
+// Credential returns the header that carries the key or the token, and its value, or "" for none. A file that is empty
+// or cannot be read is a usage error. A login that cannot be renewed is an error.
+func (f ServerFlags) Credential() (header, value string, err error) {
+	if f.Token == nil {
+		value, err = f.Key()
+		return "X-Api-Key", value, err
+	}
+	value, err = f.Token(context.Background())
+	return "Authorization", "Bearer " + value, err
+}
+
+// readCredential returns the content of the file that a flag names, without surrounding white space.
+func readCredential(flag, path string) (string, error) {
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--api-key-file: %w", err)}
+		return "", usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
-	key := strings.TrimSpace(string(content))
-	if key == "" {
-		return "", Usagef("--api-key-file: the file %s is empty", f.APIKeyFile)
+	value := strings.TrimSpace(string(content))
+	if value == "" {
+		return "", Usagef("%s: the file %s is empty", flag, path)
 	}
-	return key, nil
+	return value, nil
 }
 
 // Notifier returns a function for the field Notify of [client.Retry]. The function writes the error of a failed

@@ -11,25 +11,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/gofrs/flock"
 	"github.com/tidwall/gjson"
 
 	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// StoredContext is a context as lectern login stores it: the address of the API, a project's id, and an API key of
-// the project.
+// StoredContext is a context as lectern login stores it: the address of the API, a project's id, and a credential. An
+// API key or a Login is the credential. After lectern logout, there is none.
 type StoredContext struct {
-	URL       string `json:"url"`
-	ProjectID string `json:"project_id"`
-	APIKey    string `json:"api_key"`
-}
-
-// variables returns the context as variables of the environment, such as LECTERN_URL, from which flags get their
-// values.
-func (c StoredContext) variables() map[string]string {
-	return map[string]string{"LECTERN_URL": c.URL, "LECTERN_PROJECT_ID": c.ProjectID, "LECTERN_API_KEY": c.APIKey}
+	URL       string       `json:"url"`
+	ProjectID string       `json:"project_id"`
+	APIKey    string       `json:"api_key"`
+	Login     *StoredLogin `json:"login,omitempty"`
 }
 
 // Contexts is the content of the file of all contexts. The file contains keys, so only its owner may read the file.
@@ -39,7 +36,7 @@ type Contexts struct {
 	Contexts map[string]StoredContext `json:"contexts"`
 }
 
-// ContextFile returns the path of contexts.json in the folder of the user's settings, where [Session.SaveContexts]
+// ContextFile returns the path of contexts.json in the folder of the user's settings, where [Session.UpdateContexts]
 // stores the contexts.
 func (s *Session) ContextFile() string { return filepath.Join(s.ConfigFolder, "contexts.json") }
 
@@ -66,13 +63,25 @@ func (s *Session) Contexts() (Contexts, error) {
 	return all, nil
 }
 
-// SaveContexts replaces the file of the contexts, and makes its folder if the folder is missing. If the session has no
-// ConfigFolder, SaveContexts returns an error.
-func (s *Session) SaveContexts(all Contexts) error {
+// UpdateContexts reads the contexts, calls change, and replaces the file of the contexts, unless change returns an
+// error. A lock excludes other processes meanwhile. Without a ConfigFolder, UpdateContexts returns a usage error.
+func (s *Session) UpdateContexts(change func(*Contexts) error) error {
 	if s.ConfigFolder == "" {
-		return errors.New("there is no folder for settings: set HOME")
+		return Usagef("there is no folder for settings: set HOME")
 	}
 	if err := os.MkdirAll(s.ConfigFolder, 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(s.ContextFile() + ".lock")
+	if _, err := lock.TryLockContext(s.Context, 50*time.Millisecond); err != nil {
+		return err
+	}
+	defer lock.Close()
+	all, err := s.Contexts()
+	if err != nil {
+		return err
+	}
+	if err := change(&all); err != nil {
 		return err
 	}
 	content, err := json.MarshalIndent(all, "", "  ")
@@ -173,7 +182,7 @@ func (s *Session) chosen(flags map[string]string, variables environment) (map[st
 			s.Note("lectern: no context applies: %s", OneLine(err))
 		}
 		if c, ok := all.Contexts[all.Current]; ok && c.at(address) {
-			return c.variables(), nil
+			return s.apply(all.Current, c), nil
 		}
 		return nil, nil
 	case err != nil:
@@ -186,5 +195,14 @@ func (s *Session) chosen(flags map[string]string, variables environment) (map[st
 	if !c.at(address) {
 		return nil, Usagef("the context %s is of %s, and another URL was given, %s; allowed: one of them", name, c.URL, address)
 	}
-	return c.variables(), nil
+	return s.apply(name, c), nil
+}
+
+// apply returns the context as variables of the environment, such as LECTERN_URL, from which flags get their values.
+// apply also makes the session use the context's login, if there is one.
+func (s *Session) apply(name string, c StoredContext) map[string]string {
+	if c.Login != nil {
+		s.token = s.tokenOf(name, *c.Login)
+	}
+	return map[string]string{"LECTERN_URL": c.URL, "LECTERN_PROJECT_ID": c.ProjectID, "LECTERN_API_KEY": c.APIKey}
 }

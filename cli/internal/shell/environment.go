@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -14,17 +15,17 @@ import (
 // environment of the process only applies if the caller adds it as a map.
 type environment []map[string]string
 
-// alternatives maps a variable to the variable that can replace it. The first map of an [environment] with either of
-// the two wins. So a key from one source hides the key file of a later source.
-var alternatives = map[string]string{"LECTERN_API_KEY": "LECTERN_API_KEY_FILE", "LECTERN_API_KEY_FILE": "LECTERN_API_KEY"}
+// credentials are variables that replace each other: the first map of an [environment] with one of them wins.
+var credentials = []string{"LECTERN_API_KEY", "LECTERN_API_KEY_FILE", "LECTERN_TOKEN_FILE"}
 
-// get returns the value of a variable. get returns "" if no map has the variable, or if an earlier map has its
-// alternative.
+// get returns the value of a variable. get returns "" if no map has the variable, or if an earlier map has an
+// alternative of [credentials].
 func (e environment) get(name string) string {
-	other, either := alternatives[name]
+	either := slices.Contains(credentials, name)
 	for _, variables := range e {
-		if value := variables[name]; value != "" || either && variables[other] != "" {
-			return value
+		has := func(name string) bool { return variables[name] != "" }
+		if has(name) || either && slices.ContainsFunc(credentials, has) {
+			return variables[name]
 		}
 	}
 	return ""
@@ -34,12 +35,12 @@ func (e environment) get(name string) string {
 func (environment) Validate(*kong.Application) error { return nil }
 
 // Resolve returns the value of the first of a flag's variables that is not empty, or nil if all are empty. For the
-// variables in [alternatives], Resolve returns even an empty value, which replaces the value that kong read from the
+// variables in [credentials], Resolve returns even an empty value, which replaces the value that kong read from the
 // environment of the process.
 func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
 		value := e.get(name)
-		if _, either := alternatives[name]; either || value != "" {
+		if value != "" || slices.Contains(credentials, name) {
 			return value, nil // "" replaces what kong itself read from the environment of the process
 		}
 	}

@@ -97,7 +97,7 @@ func advice(err error) string {
 	}
 	switch e.Code {
 	case "unauthorized":
-		return "; check the key (LECTERN_API_KEY, or lectern login) and that it is one of this project"
+		return "; check the key or the token (LECTERN_API_KEY, LECTERN_TOKEN_FILE, or lectern login), and that it is good for this project"
 	case "insufficient_scope":
 		return "; mint a key with that scope: lectern keys mint --scope"
 	case "unavailable", "rate_limited":

@@ -34,6 +34,7 @@ type Session struct {
 	// ConfigFolder is the folder of the user's settings; "" if there is none.
 	ConfigFolder string
 	Now          func() time.Time
+	token        func(context.Context) (string, error) // of the login of the context that applies; nil for none
 }
 
 // ProcessSession returns the session of this process. ProcessSession unsets empty variables that begin with LECTERN_,
