@@ -122,7 +122,11 @@ require (
 	github.com/lectern-dev/lectern/services v0.0.0
 )
 
-require code.dny.dev/ssrf v0.3.0 // indirect
+require (
+	code.dny.dev/ssrf v0.3.0 // indirect
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
+	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
+)
 
 require (
 	github.com/chromedp/sysutil v1.1.0 // indirect

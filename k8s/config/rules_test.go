@@ -19,6 +19,7 @@ import (
 const (
 	project       = "projectId: pr_1\ntitle: One\n"
 	apiKey        = "projectId: pr_1\n"
+	account       = "identity: {serviceAccountRef: {name: a}}\n"
 	credential    = "projectId: pr_1\nenvironment: prod\nid: cred_stripe\nvalueFrom: {secretKeyRef: {name: stripe, key: token}}\n"
 	proxyEndpoint = "projectId: pr_1\nenvironment: prod\norigins: [{domain: example.com}]\ndestinations: [{domain: stripe.com}]\n"
 )
@@ -122,6 +123,24 @@ func TestRules(t *testing.T) {
 			{"same name as a default", with(apiKey, "secret: {keys: {apiKey: url}}"), "apiKey is url, projectId is project-id and url is url; allowed: three different names"},
 			{"name with a slash", with(apiKey, "secret: {keys: {apiKey: a/b}}"), "spec.secret.keys.apiKey"},
 			{"URL of another kind", with(apiKey, "url: ftp://example.com"), "spec.url"},
+			{"subject", with(apiKey, "identity: {issuer: https://id.example.com, subject: user-1}\nrate: 5\nexpiresAt: 2030-01-01T00:00:00Z"), ""},
+			{"group", with(apiKey, "identity: {issuer: https://id.example.com, group: readers}"), ""},
+			{"ServiceAccount", with(apiKey, "identity: {serviceAccountRef: {name: reports}}"), ""},
+			{"ServiceAccount of another namespace", with(apiKey, "identity: {serviceAccountRef: {name: reports.v1, namespace: shop}}"), ""},
+			{"empty identity", with(apiKey, "identity: {}"), "identity has exactly one of: issuer and subject; issuer and group; serviceAccountRef"},
+			{"issuer alone", with(apiKey, "identity: {issuer: https://id.example.com}"), "identity has exactly one of"},
+			{"subject alone", with(apiKey, "identity: {subject: user-1}"), "identity has exactly one of"},
+			{"subject and group", with(apiKey, "identity: {issuer: https://id.example.com, subject: user-1, group: readers}"), "identity has exactly one of"},
+			{"ServiceAccount and issuer", with(apiKey, "identity: {issuer: https://id.example.com, serviceAccountRef: {name: reports}}"), "identity has exactly one of"},
+			{"ServiceAccount and group", with(apiKey, "identity: {group: readers, serviceAccountRef: {name: reports}}"), "identity has exactly one of"},
+			{"issuer that is no URL", with(apiKey, "identity: {issuer: id.example.com, subject: user-1}"), "spec.identity.issuer"},
+			{"empty subject", with(apiKey, "identity: {issuer: https://id.example.com, subject: ''}"), "spec.identity.subject"},
+			{"ServiceAccount without a name", with(apiKey, "identity: {serviceAccountRef: {namespace: shop}}"), "spec.identity.serviceAccountRef.name: Required value"},
+			{"ServiceAccount in a path", with(apiKey, "identity: {serviceAccountRef: {name: 'a:b'}}"), "spec.identity.serviceAccountRef.name"},
+			{"identity with rotation", with(apiKey, "identity: {serviceAccountRef: {name: a}}\nrotation: {every: 720h}"), "rotation, secret and url have no meaning with identity"},
+			{"identity with a Secret", with(apiKey, "identity: {serviceAccountRef: {name: a}}\nsecret: {name: mine}"), "rotation, secret and url have no meaning with identity"},
+			{"identity with a Secret's keys", with(apiKey, "identity: {serviceAccountRef: {name: a}}\nsecret: {keys: {apiKey: KEY}}"), "rotation, secret and url have no meaning with identity"},
+			{"identity with an address", with(apiKey, "identity: {serviceAccountRef: {name: a}}\nurl: https://api.example.com"), "rotation, secret and url have no meaning with identity"},
 		},
 		"Credential": {
 			{"least", credential, ""},
@@ -283,6 +302,10 @@ func TestImmutable(t *testing.T) {
 		{"APIKey", "Secret", apiKey + "secret: {name: a}\n", []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
 		{"APIKey", "Secret given a name", apiKey, []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
 		{"APIKey", "Secret's keys", apiKey + "secret: {name: a}\n", []string{"secret", "keys", "apiKey"}, "KEY", ""},
+		{"APIKey", "identity", apiKey + account, []string{"identity", "serviceAccountRef", "name"}, "b", "identity is immutable: make another APIKey for another identity, or for a key"},
+		{"APIKey", "identity given to a key", apiKey, []string{"identity"}, map[string]any{"serviceAccountRef": map[string]any{"name": "a"}}, "identity is immutable"},
+		{"APIKey", "identity taken away", apiKey + account, []string{"identity"}, nil, "identity is immutable"},
+		{"APIKey", "rate of an identity", apiKey + account, []string{"rate"}, int64(7), ""},
 		{"APIKey", "rate", apiKey, []string{"rate"}, int64(7), ""},
 		{"Credential", "project", credential, []string{"projectId"}, "pr_2", "projectId is immutable: make another Credential for another project"},
 		{"Credential", "environment", credential, []string{"environment"}, "test", ""},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -79,13 +81,15 @@ func anotherKey(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey, before st
 	return key
 }
 
-// entries runs the entries service with one entry of the project pr_1.
-func entries(t testing.TB, redis *redistest.Server, keys *authtest.Keys) *servicetest.Service {
+// entries runs the entries service with one entry of the project pr_1, and with the settings in environ.
+func entries(t testing.TB, redis *redistest.Server, keys *authtest.Keys, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	// The service brings its schema with it.
 	empty := migrate.Schema{Name: "readings", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: keys}
-	s := servicetest.Start(t, b, entriesapp.Run, func(c *entriesapp.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	all := map[string]string{"MIGRATE_ON_START": "true"}
+	maps.Copy(all, environ)
+	s := servicetest.Start(t, b, entriesapp.Run, func(c *entriesapp.Config) *service.Config { return &c.Config }, all)
 	s.MustIngest(t, "entries", map[string]any{
 		"entry_id": "en_1", "group_id": "gr_1", "project_id": "pr_1", "embeddable_id": "emb_1", "contact_id": "co_1",
 		"created_at": "2022-01-01T00:00:00Z", "updated_at": "2022-01-01T00:00:00Z", "entry_data": "{}",
@@ -113,7 +117,7 @@ func TestAPIKeyLife(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
-	api := entries(t, redis, keys)
+	api := entries(t, redis, keys, nil)
 	start(t, c, keyEnviron(keys), nil)
 
 	k := newKey("reports")
@@ -159,6 +163,38 @@ func TestAPIKeyLife(t *testing.T) {
 	}
 	t.Logf("no key reads %v after the deletion", time.Since(deleted))
 	c.Gone(t, k)
+}
+
+// A token of a ServiceAccount reads entries while an APIKey grants its identity, and no Secret is written.
+func TestAPIKeyIdentity(t *testing.T) {
+	c := kubetest.Start(t)
+	redis := redistest.Start(t)
+	keys := authtest.New(t, redis.URL)
+	issuer := issuertest.Start(t)
+	api := entries(t, redis, keys, map[string]string{"TOKEN_ISSUERS": issuer.Setting()})
+	environ := keyEnviron(keys)
+	environ["CLUSTER_ISSUER"] = issuer.URL
+	start(t, c, environ, nil)
+	status := func(namespace string) int {
+		token := issuer.Token("system:serviceaccount:"+namespace+":reports", nil)
+		return api.Do(t, servicetest.Request{Path: "/projects/pr_1/entries", Headers: map[string]string{"Authorization": "Bearer " + token}}).Status
+	}
+	k := newKey("reports", func(k *v1alpha1.APIKey) {
+		k.Spec.Rotation = nil
+		k.Spec.Identity = &v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}
+	})
+	c.Create(t, k)
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+	eventually.True(t, "the account reads", func() bool { return status(c.Namespace) == http.StatusOK })
+	if got := status("shop"); got != http.StatusUnauthorized {
+		t.Errorf("the account of another namespace gets %d", got)
+	}
+	if key := keyIn(t, c, k); key != "" {
+		t.Error("a Secret was written")
+	}
+	c.Delete(t, k)
+	c.Gone(t, k)
+	eventually.True(t, "the account of a deleted object does not read", func() bool { return status(c.Namespace) == http.StatusUnauthorized })
 }
 
 // No log, event, condition, metric, trace or annotation contains a key.

@@ -44,6 +44,10 @@ type Config struct {
 	// set: the scheme and host of the request, and none in Secrets.
 	PublicURL string `env:"PUBLIC_URL"`
 
+	// The issuer of the tokens of the cluster's ServiceAccounts, as in the API server's --service-account-issuer. Clusters
+	// that share the keys' database need different issuers. Not set: no APIKey may have spec.identity.serviceAccountRef.
+	ClusterIssuer string `env:"CLUSTER_ISSUER"`
+
 	// The address of metrics and health, and of a service's ingest and administration. Never route to it from outside.
 	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
 
@@ -75,6 +79,7 @@ func (c Config) Validate() error {
 	var faults []error
 	for _, a := range []struct{ variable, given, like string }{
 		{"REGION_INTERNAL_URL", c.RegionURL, "an http or https URL such as http://region:9090"},
+		{"CLUSTER_ISSUER", c.ClusterIssuer, "an http or https URL without query, such as https://kubernetes.default.svc.cluster.local"},
 		{"PUBLIC_URL", c.PublicURL, "an http or https URL without query, such as https://api.example.com"},
 	} {
 		if u, err := url.Parse(a.given); a.given != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {

@@ -88,5 +88,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	realm += "/" + cluster.OwnNamespace() + "/" + cfg.Lease.Name
 	return apikey.Setup(mgr, apikey.Options{
 		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, Own: cluster.OwnNamespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		ClusterIssuer: cfg.ClusterIssuer,
 	})
 }

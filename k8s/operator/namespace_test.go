@@ -22,7 +22,7 @@ func TestNamespaceGoes(t *testing.T) {
 	team := c.NewNamespace(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
-	api := entries(t, redis, keys)
+	api := entries(t, redis, keys, nil)
 	environ := keyEnviron(keys)
 	environ["WATCH_NAMESPACES"] = c.Namespace + "," + team
 	first := start(t, c, environ, nil)

@@ -47,7 +47,7 @@ func namespacesGo(t *testing.T, everywhere bool) {
 	redis := redistest.Start(t)
 	database := pgtest.Private(t, nil)
 	keys := authtest.On(t, database.Database(t, pgkeys.Schema()), redis.URL)
-	api := entries(t, redis, keys)
+	api := entries(t, redis, keys, nil)
 	var all []*tenant
 	watched := []string{c.Namespace}
 	for range 20 {

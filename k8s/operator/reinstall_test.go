@@ -20,7 +20,7 @@ func TestReinstalled(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
-	api := entries(t, redis, keys)
+	api := entries(t, redis, keys, nil)
 	first := start(t, c, keyEnviron(keys), nil)
 	kept, deleted := newKey("kept"), newKey("deleted")
 	c.Create(t, kept, deleted)

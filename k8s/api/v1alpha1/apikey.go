@@ -10,9 +10,11 @@ import (
 type Scope string
 
 // APIKeySpec is the desired state of an API key: its project and permissions, when it ends, and the Secret that
-// receives it.
+// receives it. With identity, it is the desired state of a grant, which has no key and no Secret.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.secret) && has(self.secret.name)) == (has(oldSelf.secret) && has(oldSelf.secret.name)) && (!(has(self.secret) && has(self.secret.name)) || self.secret.name == oldSelf.secret.name)",message="secret.name is immutable: make another APIKey for another Secret"
+// +kubebuilder:validation:XValidation:rule="has(self.identity) == has(oldSelf.identity) && (!has(self.identity) || self.identity == oldSelf.identity)",message="identity is immutable: make another APIKey for another identity, or for a key"
+// +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.rotation) && !has(self.url) && !has(self.secret.name) && self.secret.keys.apiKey == 'api-key' && self.secret.keys.projectId == 'project-id' && self.secret.keys.url == 'url'",message="rotation, secret and url have no meaning with identity, which has no key and no Secret: remove them"
 type APIKeySpec struct {
 	// projectId is the id of the key's project. It is immutable.
 	//
@@ -22,6 +24,13 @@ type APIKeySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="projectId has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'projectId is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectId is immutable: make another APIKey for another project"
 	ProjectID string `json:"projectId"`
+
+	// identity is the identity that gets the permissions in place of a key. Clients prove the identity by tokens of its
+	// issuer, and no Secret is written. A project has at most one active grant for an identity. The field is immutable.
+	// Not set: the operator makes a key.
+	//
+	// +optional
+	Identity *APIKeyIdentity `json:"identity,omitempty"`
 
 	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
 	// except proxy:use. A change also applies to the existing keys of this object, within a second.
@@ -64,6 +73,58 @@ type APIKeySpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
 	URL string `json:"url,omitempty"`
+}
+
+// APIKeyIdentity is the identity that a token proves: an issuer with a subject or a group, or a ServiceAccount of the
+// operator's cluster.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceAccountRef) ? !has(self.issuer) && !has(self.subject) && !has(self.group) : has(self.issuer) && has(self.subject) != has(self.group)",message="identity has exactly one of: issuer and subject; issuer and group; serviceAccountRef"
+type APIKeyIdentity struct {
+	// issuer is the URL of the tokens' issuer, exactly as in the claim iss and in TOKEN_ISSUERS.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	Issuer string `json:"issuer,omitempty"`
+
+	// subject is the claim sub of the tokens.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Subject string `json:"subject,omitempty"`
+
+	// group is a group in the tokens' claim that TOKEN_ISSUERS names as groupsClaim.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Group string `json:"group,omitempty"`
+
+	// serviceAccountRef is a ServiceAccount, whose pods prove the identity by projected tokens. The issuer is the
+	// operator's CLUSTER_ISSUER, and the subject is system:serviceaccount:NAMESPACE:NAME.
+	//
+	// +optional
+	ServiceAccountRef *APIKeyServiceAccountRef `json:"serviceAccountRef,omitempty"`
+}
+
+// APIKeyServiceAccountRef names a ServiceAccount, which need not exist yet.
+type APIKeyServiceAccountRef struct {
+	// name is the name of the ServiceAccount.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// namespace is the namespace of the ServiceAccount. Not set: the namespace of the APIKey.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // APIKeyRotation is the schedule by which the operator replaces a key. It also sets how long the previous key stays
@@ -147,7 +208,8 @@ type APIKeyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// keyId is the id of the key in the Secret, as in logs and in lectern keys list. It is not the key itself.
+	// keyId is the id of the key in the Secret, or of the identity's grant, as in logs and in lectern keys list. It is not
+	// the key itself.
 	//
 	// +optional
 	KeyID string `json:"keyId,omitempty"`
@@ -158,7 +220,7 @@ type APIKeyStatus struct {
 	// +listType=atomic
 	PreviousKeyIDs []string `json:"previousKeyIds,omitempty"`
 
-	// secretName is the name of the Secret.
+	// secretName is the name of the Secret. Not set: the object has an identity.
 	//
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
@@ -189,7 +251,7 @@ type APIKeyStatus struct {
 	RotateHandled string `json:"rotateHandled,omitempty"`
 
 	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
-	// DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
+	// DatabaseUnavailable, Expired, Conflict, NotDeclared, NotGranted, Invalid or Deleting.
 	//
 	// +optional
 	// +listType=map
@@ -198,13 +260,14 @@ type APIKeyStatus struct {
 }
 
 // APIKey is a key for reading one project's data. The operator makes the key, stores it in a Secret, replaces it on
-// schedule, and revokes it when the object is deleted.
+// schedule, and revokes it when the object is deleted. With spec.identity, it grants the same to an identity, without a
+// key.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=apikeys,singular=apikey,shortName=lkey,categories=lectern
 // +kubebuilder:selectablefield:JSONPath=`.spec.projectId`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a valid key"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a valid key, or the identity is granted"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectId`,description="The id of the key's project"
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`,description="When the key expires"

@@ -20,7 +20,7 @@ const (
 	// object.
 	ReasonNotDeclared = "NotDeclared"
 	// ReasonConflict: another Project has declared the same project, or an older Credential of the namespace has the
-	// same id in the same project and environment.
+	// same id in the same project and environment. Of an APIKey: the project has another active grant for its identity.
 	ReasonConflict = "Conflict"
 	// ReasonInvalid: the value of a field is not allowed. The message names the field and the allowed values.
 	ReasonInvalid = "Invalid"
@@ -44,9 +44,9 @@ const (
 
 // Reasons of an APIKey's condition Ready.
 const (
-	// ReasonIssued, with True: the Secret holds a valid key.
+	// ReasonIssued, with True: the Secret holds a valid key, or the identity is granted.
 	ReasonIssued = "Issued"
-	// ReasonPending: the operator has not put a key into the Secret yet.
+	// ReasonPending: the operator has not put a key into the Secret yet, or has not granted the identity yet.
 	ReasonPending = "Pending"
 	// ReasonSecretNotOwned, also of a fetched Credential: the Secret that the operator would write exists, and the
 	// operator did not create it for the object. The operator leaves the Secret unchanged.

@@ -1,4 +1,5 @@
-// Package apikey keeps a working key in the Secret of each APIKey: it mints, rotates and revokes keys.
+// Package apikey keeps a working key in the Secret of each APIKey: it mints, rotates and revokes keys. For an APIKey
+// with an identity, it keeps a grant of the identity instead.
 //
 // # The record
 //
@@ -77,6 +78,14 @@
 // Secret was deleted or edited, because clients still hold the old value. A leaked key that
 // lectern.dev/revoke-keys names is revoked without overlap. Changes of scopes, rate and expiry apply to existing
 // keys, and rotate none.
+//
+// # Identities
+//
+// An object with spec.identity has a grant in place of keys: a record of the database with the hash of the identity.
+// Clients prove the identity by tokens, so no Secret is read or written. [plan] treats the grant as a key in a Secret
+// that always holds the hash. The order, ownership of the project and deletion are the same. Annotations about keys have
+// no effect. If another owner has an active grant for the identity in the project, the condition reports the conflict,
+// and the operator retries. If CLUSTER_ISSUER changes, the new issuer's grant is made, and the old grant ends.
 //
 // # Deletion
 //

@@ -29,10 +29,12 @@ type want struct {
 	revoke  []string      // key ids in lectern.dev/revoke-keys
 	every   time.Duration // 0: no scheduled rotation
 	overlap time.Duration
+
+	identity auth.Identity // zero: a key
 }
 
 // secret is the observed state of an APIKey's Secret, with hashes in place of its values. The zero secret means that no
-// Secret exists.
+// Secret exists. An object with an identity has the secret of [identitySecret] instead.
 type secret struct {
 	exists bool
 	owned  bool        // the object is its controller
@@ -41,13 +43,19 @@ type secret struct {
 	tidy   bool        // its other fields that belong to the operator are correct
 }
 
+// identitySecret returns the state of a Secret that always holds the hash of the identity. So an identity, which needs
+// no Secret, has the same steps as a key, except tidy.
+func identitySecret(i auth.Identity) secret {
+	return secret{exists: true, owned: true, holds: []auth.Hash{i.Hash()}, tidy: true}
+}
+
 // effect is the kind of a step: how the step changes the object, its keys or its Secret.
 type effect string
 
 const (
 	nothing effect = ""
 	hold    effect = "hold"    // add the finalizer
-	mint    effect = "mint"    // mint a key and put it into the Secret
+	mint    effect = "mint"    // mint a key and put it into the Secret, or grant the identity
 	deliver effect = "deliver" // record that the Secret holds the key
 	amend   effect = "amend"   // set a key's name, scopes, rate and expiry
 	end     effect = "end"     // set a key's expiry
@@ -66,6 +74,7 @@ const (
 	leaked        cause = "leaked"         // lectern.dev/revoke-keys names the key
 	secretGone    cause = "secret_gone"    // the Secret was deleted
 	secretEdited  cause = "secret_edited"  // the Secret holds no working key
+	notActive     cause = "not_active"     // the object's earlier grant has ended, or is of another CLUSTER_ISSUER
 	endedOutside  cause = "ended_outside"  // someone else set an expiry on the current key
 	undelivered   cause = "undelivered"    // the key never reached the Secret
 	notGranted    cause = "not_granted"    // the project belongs to a namespace that does not allow this one
@@ -157,7 +166,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	if current == nil {
 		return step{}, wake
 	}
-	if mayWrite && (!s.secret.tidy || s.secret.keyID != current.ID) {
+	if mayWrite && s.want.identity.IsZero() && (!s.secret.tidy || s.secret.keyID != current.ID) {
 		return step{do: tidy, key: *current}, time.Time{}
 	}
 	for _, k := range s.keys {
@@ -210,6 +219,8 @@ func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 	switch {
 	case current == nil && s.last == 0:
 		return first, true
+	case current == nil && !s.want.identity.IsZero():
+		return notActive, true
 	case current == nil && !s.secret.exists:
 		return secretGone, true
 	case current == nil:

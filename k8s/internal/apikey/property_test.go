@@ -353,7 +353,7 @@ func (w *world) end() {
 		if one.ID != current.ID && (one.ExpiresAt.IsZero() || one.ExpiresAt.After(now.Add(worldOverlap))) {
 			w.rt.Fatalf("the key %s of before works until %v", one.ID, one.ExpiresAt)
 		}
-		if want, _ := wantOf(w.object); one.Scopes != want.terms.Scopes {
+		if want, _ := wantOf(w.object, ""); one.Scopes != want.terms.Scopes {
 			w.rt.Fatalf("the key %s has the scopes %v", one.ID, one.Scopes)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
 // run is one reconcile of one APIKey, with the state that the reconcile has read.
@@ -71,7 +72,7 @@ func (r *run) read(ctx context.Context) error {
 	if r.state.deleting && !r.state.held {
 		return nil
 	}
-	w, err := wantOf(r.object)
+	w, err := wantOf(r.object, r.ClusterIssuer)
 	if err != nil && !r.state.deleting { // an invalid object can still be deleted
 		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
 	}
@@ -86,6 +87,11 @@ func (r *run) read(ctx context.Context) error {
 	}
 	if r.state.project, err = r.decide(ctx); err != nil {
 		return err
+	}
+	if !w.identity.IsZero() {
+		r.state.secret = identitySecret(w.identity)
+		r.known = true
+		return nil
 	}
 	if r.live, err = r.liveSecret(ctx, r.object); err != nil {
 		return err
@@ -223,6 +229,9 @@ func (r *run) setFinalizer(ctx context.Context, on bool) error {
 // mint mints a key and puts it into the Secret. It tries the write as a dry run first. Otherwise each retry would mint
 // a key for a Secret that cannot be written. It returns errAgain if another operator has minted meanwhile.
 func (r *run) mint(ctx context.Context, why cause) error {
+	if !r.state.want.identity.IsZero() {
+		return r.grant(ctx, why)
+	}
 	if r.written {
 		return errAgain
 	}
@@ -235,24 +244,10 @@ func (r *run) mint(ctx context.Context, why cause) error {
 	// Another operator that finds the undelivered key revokes it after Settle, so give up well before that.
 	ctx, cancel := context.WithTimeout(ctx, r.Settle/2)
 	defer cancel()
-	key, k, err := r.Keys.MintOwned(ctx, pgkeys.OwnedOptions{
-		MintOptions: pgkeys.MintOptions{
-			ProjectID: r.state.want.project, Name: r.state.want.terms.Name, Scopes: r.state.want.terms.Scopes,
-			Rate: r.state.want.terms.Rate, ExpiresAt: r.state.want.terms.ExpiresAt,
-		},
-		Owner:   ownerOf(r.Realm, r.object),
-		Number:  r.state.last + 1,
-		Request: r.state.want.request,
-	})
-	switch {
-	case errors.Is(err, pgkeys.ErrOvertaken):
-		return errAgain
-	case err != nil:
-		return keysFault(err)
+	key, k, err := r.mintOwned(ctx, why)
+	if err != nil {
+		return err
 	}
-	r.state.last = k.Number
-	r.state.keys = append(r.state.keys, k)
-	r.meters.minted(ctx, why)
 	c.key, c.keyID = key, k.ID
 	if err := r.write(ctx, r.object, r.live, c); err != nil {
 		return secretFault(err)
@@ -266,6 +261,49 @@ func (r *run) mint(ctx context.Context, why cause) error {
 	}
 	r.event(reason, "Key %s is in the Secret %s: %s.", k.ID, c.name, mintedBecause(why))
 	return nil
+}
+
+// grant records the grant of the object's identity. It returns a fault Conflict if the project has another active grant
+// for the identity.
+func (r *run) grant(ctx context.Context, why cause) error {
+	_, k, err := r.mintOwned(ctx, why)
+	if err != nil {
+		return err
+	}
+	r.log(ctx, "granted an identity", k, slog.String("cause", string(why)))
+	r.event("Granted", "The %v has the grant %s.", k.Identity, k.ID)
+	return nil
+}
+
+// mintOwned stores the next key of the object, or the grant of its identity, and adds it to the state. It returns
+// errAgain if another operator has done so meanwhile.
+func (r *run) mintOwned(ctx context.Context, why cause) (config.Secret, pgkeys.Owned, error) {
+	w := r.state.want
+	key, k, err := r.Keys.MintOwned(ctx, pgkeys.OwnedOptions{
+		MintOptions: pgkeys.MintOptions{
+			ProjectID: w.project, Name: w.terms.Name, Scopes: w.terms.Scopes, Rate: w.terms.Rate, ExpiresAt: w.terms.ExpiresAt, Identity: w.identity,
+		},
+		Owner:   ownerOf(r.Realm, r.object),
+		Number:  r.state.last + 1,
+		Request: w.request,
+	})
+	switch {
+	case errors.Is(err, pgkeys.ErrOvertaken):
+		return config.Secret{}, pgkeys.Owned{}, errAgain
+	case errors.Is(err, pgkeys.ErrExists):
+		active, _, failed := r.Keys.Owned(ctx, w.project, ownerOf(r.Realm, r.object))
+		if failed != nil || slices.ContainsFunc(active, func(k pgkeys.Owned) bool { return k.Identity == w.identity }) {
+			return config.Secret{}, pgkeys.Owned{}, errAgain
+		}
+		return config.Secret{}, pgkeys.Owned{}, &fault{v1alpha1.ReasonConflict, fmt.Sprintf(
+			"The project has another active grant for the %v (lectern keys list shows its owner). Revoke that grant, or delete its object. The operator retries.", w.identity), err}
+	case err != nil:
+		return config.Secret{}, pgkeys.Owned{}, keysFault(err)
+	}
+	r.state.last = k.Number
+	r.state.keys = append(r.state.keys, k)
+	r.meters.minted(ctx, why)
+	return key, k, nil
 }
 
 func mintedBecause(why cause) string {

@@ -69,6 +69,10 @@ type Options struct {
 	// PublicURL is the API address in the Secrets of objects without spec.url. Empty: none.
 	PublicURL string
 
+	// ClusterIssuer is the issuer of the tokens of the cluster's ServiceAccounts. Empty: no object may have
+	// spec.identity.serviceAccountRef.
+	ClusterIssuer string
+
 	// RevokeWithin is how long a deletion waits for an unreachable database. Default: 2m.
 	RevokeWithin time.Duration
 

@@ -14,6 +14,7 @@ import (
 	v1alpha1ac "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
 // statusOf returns the status of an object in state s, with the verdict as its condition. The status contains key ids
@@ -65,25 +66,41 @@ func seconds(t time.Time) *metav1.Time {
 func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.Verdict {
 	current := s.current()
 	over := s.want.terms.ExpiresAt
+	what := "key"
+	if !s.want.identity.IsZero() {
+		what = "grant"
+	}
 	switch {
 	case s.project == ownership.Foreign || s.project == ownership.Undeclared && current == nil:
 		reason, message := s.project.Refused(object.Namespace, object.Spec.ProjectID)
 		return controller.Verdict{Reason: reason, Message: message}
 	case !over.IsZero() && !now.Before(over):
 		return controller.Verdict{Reason: v1alpha1.ReasonExpired,
-			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
+			Message: "spec.expiresAt has passed, and no " + what + " of this object works. Set a later one, or delete the object."}
 	case s.secret.exists && !s.secret.owned:
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
 			Message: fmt.Sprintf("The Secret %s was not made for this APIKey, so the operator leaves the Secret unchanged. Delete the Secret, or make another APIKey with another secret.name.", secretNameOf(object))}
 	case current == nil:
-		return controller.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
+		return controller.Verdict{Reason: v1alpha1.ReasonPending, Message: "The " + what + " is being made."}
 	case s.project == ownership.Undeclared:
 		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
-			"The Secret %s holds the key %s. The key still works. The operator issues no other key, because no Project declares project %q any more.",
-			secretNameOf(object), current.ID, object.Spec.ProjectID)}
+			"%s The %s still works. The operator issues no other %[2]s, because no Project declares project %[3]q any more.",
+			issued(object, current), what, object.Spec.ProjectID)}
 	}
-	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
-		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}
+	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: issued(object, current)}
+}
+
+// issued returns the message about the current key or grant of a ready object. It names the identity of a grant, and
+// annotations that have no effect on a grant.
+func issued(object *v1alpha1.APIKey, current *pgkeys.Owned) string {
+	if current.Identity.IsZero() {
+		return fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)
+	}
+	message := fmt.Sprintf("The %v has the grant %s.", current.Identity, current.ID)
+	if object.Annotations[v1alpha1.AnnotationRotate] != "" || object.Annotations[v1alpha1.AnnotationRevokeKeys] != "" {
+		message += " " + v1alpha1.AnnotationRotate + " and " + v1alpha1.AnnotationRevokeKeys + " have no effect on an identity, which has no key."
+	}
+	return message
 }
 
 // report writes the status of object if it differs from the current status. If the content of the condition has
@@ -94,8 +111,10 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 	}
 	applied := v1alpha1ac.APIKeyStatus().
 		WithObservedGeneration(status.ObservedGeneration).
-		WithSecretName(status.SecretName).
 		WithPreviousKeyIDs(status.PreviousKeyIDs...)
+	if status.SecretName != "" {
+		applied.WithSecretName(status.SecretName)
+	}
 	if status.KeyID != "" {
 		applied.WithKeyID(status.KeyID)
 	}

@@ -1,9 +1,11 @@
 package apikey
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -26,8 +28,9 @@ const (
 )
 
 // wantOf returns the desired state of an object. It returns an error for an unknown scope, which only an installed
-// schema of another version allows. The result has the project even if there is an error.
-func wantOf(object *v1alpha1.APIKey) (want, error) {
+// schema of another version allows. It also returns an error for an identity that the operator cannot grant. The result
+// has the project even if there is an error. clusterIssuer is the issuer of the cluster's ServiceAccounts, or empty.
+func wantOf(object *v1alpha1.APIKey, clusterIssuer string) (want, error) {
 	spec := object.Spec
 	w := want{
 		project: spec.ProjectID,
@@ -53,7 +56,28 @@ func wantOf(object *v1alpha1.APIKey) (want, error) {
 	if r := spec.Rotation; r != nil {
 		w.every, w.overlap = r.Every.Duration, r.Overlap.Duration
 	}
-	return w, nil
+	if spec.Identity != nil {
+		// A grant has no key to rotate. The grant of an earlier CLUSTER_ISSUER ends without an overlap.
+		w.request, w.revoke, w.overlap = "", nil, 0
+		w.identity, err = identityOf(object, clusterIssuer)
+	}
+	return w, err
+}
+
+// identityOf returns the identity of an object that has spec.identity. The error names the field and what is allowed.
+func identityOf(object *v1alpha1.APIKey, clusterIssuer string) (auth.Identity, error) {
+	spec := object.Spec.Identity
+	identity := auth.Identity{Issuer: spec.Issuer, Subject: spec.Subject, Group: spec.Group}
+	if account := spec.ServiceAccountRef; account != nil {
+		if clusterIssuer == "" {
+			return auth.Identity{}, errors.New("spec.identity.serviceAccountRef: the operator has no CLUSTER_ISSUER; allowed without it: issuer and subject, or issuer and group")
+		}
+		identity = auth.Identity{Issuer: clusterIssuer, Subject: "system:serviceaccount:" + cmp.Or(account.Namespace, object.Namespace) + ":" + account.Name}
+	}
+	if err := identity.Validate(); err != nil {
+		return auth.Identity{}, fmt.Errorf("spec.identity: allowed: %w", err)
+	}
+	return identity, nil
 }
 
 // requestOf returns the value of lectern.dev/rotate. If the value has more than longestRequest bytes, the result is
@@ -72,8 +96,12 @@ func ownerOf(realm string, object *v1alpha1.APIKey) auth.Owner {
 	return auth.Owner{Realm: realm, ID: string(object.UID), Name: ownerPrefix + object.Namespace + "/" + object.Name}
 }
 
-// secretNameOf returns the name of the Secret that receives the key: spec.secret.name, or else the name of object.
+// secretNameOf returns the name of the Secret that receives the key: spec.secret.name, or else the name of object. The
+// result is empty for an object with an identity, which has no Secret.
 func secretNameOf(object *v1alpha1.APIKey) string {
+	if object.Spec.Identity != nil {
+		return ""
+	}
 	if object.Spec.Secret.Name != "" {
 		return object.Spec.Secret.Name
 	}

@@ -18,12 +18,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=lectern.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKey"):
 		return &apiv1alpha1.APIKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIKeyIdentity"):
+		return &apiv1alpha1.APIKeyIdentityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKeyRotation"):
 		return &apiv1alpha1.APIKeyRotationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKeySecret"):
 		return &apiv1alpha1.APIKeySecretApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKeySecretKeys"):
 		return &apiv1alpha1.APIKeySecretKeysApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIKeyServiceAccountRef"):
+		return &apiv1alpha1.APIKeyServiceAccountRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKeySpec"):
 		return &apiv1alpha1.APIKeySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKeyStatus"):

@@ -41,6 +41,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyStatus
+- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyIdentity
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: issuer
+      type:
+        scalar: string
+    - name: serviceAccountRef
+      type:
+        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyServiceAccountRef
+    - name: subject
+      type:
+        scalar: string
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyRotation
   map:
     fields:
@@ -79,12 +94,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: url
+- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyServiceAccountRef
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeySpec
   map:
     fields:
     - name: expiresAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: identity
+      type:
+        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeyIdentity
     - name: projectId
       type:
         scalar: string

@@ -15,7 +15,8 @@ import (
 // with apply.
 //
 // APIKey is a key for reading one project's data. The operator makes the key, stores it in a Secret, replaces it on
-// schedule, and revokes it when the object is deleted.
+// schedule, and revokes it when the object is deleted. With spec.identity, it grants the same to an identity, without a
+// key.
 type APIKeyApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.

@@ -11,10 +11,14 @@ import (
 // with apply.
 //
 // APIKeySpec is the desired state of an API key: its project and permissions, when it ends, and the Secret that
-// receives it.
+// receives it. With identity, it is the desired state of a grant, which has no key and no Secret.
 type APIKeySpecApplyConfiguration struct {
 	// projectId is the id of the key's project. It is immutable.
 	ProjectID *string `json:"projectId,omitempty"`
+	// identity is the identity that gets the permissions in place of a key. Clients prove the identity by tokens of its
+	// issuer, and no Secret is written. A project has at most one active grant for an identity. The field is immutable.
+	// Not set: the operator makes a key.
+	Identity *APIKeyIdentityApplyConfiguration `json:"identity,omitempty"`
 	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
 	// except proxy:use. A change also applies to the existing keys of this object, within a second.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
@@ -43,6 +47,14 @@ func APIKeySpec() *APIKeySpecApplyConfiguration {
 // If called multiple times, the ProjectID field is set to the value of the last call.
 func (b *APIKeySpecApplyConfiguration) WithProjectID(value string) *APIKeySpecApplyConfiguration {
 	b.ProjectID = &value
+	return b
+}
+
+// WithIdentity sets the Identity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Identity field is set to the value of the last call.
+func (b *APIKeySpecApplyConfiguration) WithIdentity(value *APIKeyIdentityApplyConfiguration) *APIKeySpecApplyConfiguration {
+	b.Identity = value
 	return b
 }
 

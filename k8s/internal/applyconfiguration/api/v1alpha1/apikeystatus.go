@@ -14,11 +14,12 @@ import (
 type APIKeyStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// keyId is the id of the key in the Secret, as in logs and in lectern keys list. It is not the key itself.
+	// keyId is the id of the key in the Secret, or of the identity's grant, as in logs and in lectern keys list. It is not
+	// the key itself.
 	KeyID *string `json:"keyId,omitempty"`
 	// previousKeyIds are the ids of the previous keys that are still valid, until their overlap ends.
 	PreviousKeyIDs []string `json:"previousKeyIds,omitempty"`
-	// secretName is the name of the Secret.
+	// secretName is the name of the Secret. Not set: the object has an identity.
 	SecretName *string `json:"secretName,omitempty"`
 	// issuedAt is the time at which the key was made.
 	IssuedAt *v1.Time `json:"issuedAt,omitempty"`
@@ -31,7 +32,7 @@ type APIKeyStatusApplyConfiguration struct {
 	// rotateHandled is the last value of the annotation lectern.dev/rotate that the operator handled.
 	RotateHandled *string `json:"rotateHandled,omitempty"`
 	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
-	// DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
+	// DatabaseUnavailable, Expired, Conflict, NotDeclared, NotGranted, Invalid or Deleting.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
