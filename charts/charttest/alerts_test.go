@@ -95,6 +95,9 @@ func alertCases() []alertCase {
 		{"LecternKeyStoreFailing", samples{`lectern_key_lookups_total{component="entries", layer="postgres", outcome="error"}`: "0+1x60"}, entries, "entries cannot look API keys up: callers are answered 503."},
 		{"LecternKeyStoreFailing", samples{`lectern_key_lookups_total{component="entries", layer="postgres", outcome="found"}`: "0+1x60"}, nil, ""},
 
+		{"LecternIssuerUnreachable", samples{`lectern_issuer_up{component="entries", pod="entries-1", issuer="https://id.example.com"}`: "1x40 0x20"}, both(pod, labels{"issuer": "https://id.example.com"}), "entries-1 cannot read the keys of the issuer https://id.example.com: tokens with an unknown key are answered 503."},
+		{"LecternIssuerUnreachable", samples{`lectern_issuer_up{component="entries", pod="entries-1", issuer="https://id.example.com"}`: "0x57 1x3"}, nil, ""},
+
 		{"LecternStandbyLeftOut", samples{`lectern_replica_up{component="entries", pod="entries-1", node="b"}`: "0x60"}, both(pod, labels{"node": "b"}), "entries-1 does not read from b: it does not answer, or lags too far."},
 		{"LecternStandbyLeftOut", samples{`lectern_replica_up{component="entries", pod="entries-1", node="b"}`: "1x60"}, nil, ""},
 

@@ -30,6 +30,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -83,7 +84,9 @@ func startEntries(t *testing.T, backing *servicetest.Backing) *servicetest.Proce
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
 	// A primary is a standby that is never behind.
-	return servicetest.StartProcess(t, backing, binary, map[string]string{"READ_DATABASE_URL": backing.DB.ReaderURL})
+	return servicetest.StartProcess(t, backing, binary, map[string]string{
+		"READ_DATABASE_URL": backing.DB.ReaderURL, "TOKEN_ISSUERS": issuertest.Start(t).Setting(),
+	})
 }
 
 func entriesMetrics(t *testing.T, backing *servicetest.Backing, service *servicetest.Process) map[string]*dto.MetricFamily {

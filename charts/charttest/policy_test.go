@@ -177,6 +177,12 @@ networkPolicy:
 		"edge":       named,
 		"proxy-host": named + "operator: {fetchCredentials: true}\nrouting: {proxy: {hosts: [proxy.example.com]}}",
 		"gateway":    named + "routing: {mode: gateway}",
+		"tokens": named + `
+tokens:
+  issuers:
+    - {url: "https://id.example.com", audiences: [lectern]}
+    - {url: "https://dex.example.com", audiences: [lectern], egress: [{ports: [{protocol: TCP, port: 8080}], to: [{ipBlock: {cidr: 10.1.2.3/32}}]}]}
+  cluster: {enabled: true, issuer: "https://kubernetes.default.svc"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := render(t, values)

@@ -56,6 +56,12 @@ defaults:
 proxy: {manifests: {existingSecret: manifests}}
 operator: {fetchCredentials: true, networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.9.0.0/16}}]}], extraEgress: []}}
 retention: {enabled: true, days: 365, timeZone: Europe/Berlin}
+tokens:
+  issuers:
+    - {url: "https://id.example.com:8443/realms/data", audiences: [lectern, console], groupsClaim: groups}
+    - {url: "https://dex.example.com", audiences: [lectern], ca: {secret: dex, key: dex.crt}, egress: [{to: [{ipBlock: {cidr: 10.6.0.1/32}}]}]}
+  cluster: {enabled: true, issuer: "https://kubernetes.default.svc.cluster.local"}
+  internalIdentities: [{namespace: shop, serviceAccount: clock}, {issuer: "https://dex.example.com", subject: clock}]
 sync:
   defaults: {extraEnv: [{name: AWS_REGION, value: eu-central-1}]}
   copies:
@@ -186,6 +192,13 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a long name of a copy", "sync: {copies: {the-name-has-17-ch: {project: pr_1}}}", "the-name-has-17-ch"},
 		{"a copy of no project", "sync: {copies: {shop: {}}}", "sync.copies.shop.project is empty"},
 		{"a copy without entries", "sync: {copies: {shop: {project: pr_1}}}\nentries: {enabled: false}", "sync.copies.shop.url is empty and entries.enabled is false"},
+		{"an issuer without TLS", "tokens: {issuers: [{url: \"http://id.example.com\", audiences: [lectern]}]}", "url"},
+		{"tokens for everybody", "tokens: {issuers: [{url: \"https://id.example.com\"}]}", "audiences"},
+		{"two CAs of an issuer", "tokens: {issuers: [{url: \"https://id.example.com\", audiences: [lectern], ca: {secret: a, configMap: b}}]}", "ca"},
+		{"a cluster without its issuer", "tokens: {cluster: {enabled: true}}", "tokens.cluster.issuer is empty; allowed: the issuer of the API server, which this command prints: kubectl get --raw"},
+		{"an account of no cluster", "tokens: {internalIdentities: [{namespace: shop, serviceAccount: clock}]}", "names a ServiceAccount and tokens.cluster.enabled is false"},
+		{"an identity without a subject", "tokens: {internalIdentities: [{issuer: \"https://id.example.com\"}]}", "internalIdentities"},
+		{"sign-in without a client", "console: {signIn: {issuer: \"https://id.example.com\"}}", "console.signIn.clientId is empty"},
 		{"a run without end", "retention: {timeoutSeconds: 0}", "timeoutSeconds"},
 		{"a DNS policy", "defaults: {dnsPolicy: Host}", "dnsPolicy"},
 		{"a password's key", "entries: {database: {passwordKeys: [DATABASE_URL]}}", "passwordKeys"},

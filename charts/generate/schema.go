@@ -53,7 +53,7 @@ func settingsByProgram(text string) map[string][]string {
 
 // chartOwns are settings that a user must not set, because the chart derives them from other values, such as the ports
 // of Services.
-var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "FETCH_CREDENTIALS", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE", "EDGE_PATHS"}
+var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "FETCH_CREDENTIALS", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE", "EDGE_PATHS", "TOKEN_ISSUERS", "INTERNAL_IDENTITIES", "CONSOLE_ISSUER", "CONSOLE_CLIENT_ID", "CONSOLE_SCOPES", "CONSOLE_AUDIENCE", "CONSOLE_ISSUER_ORIGINS"}
 
 // settingsOf returns the names of the settings that a user may set for a component of the chart, sorted. read has the
 // settings by program.

@@ -52,6 +52,7 @@ spec:
       {{- $ownerPasswords := include "lectern.passwordsVolume" (dict "name" "owner-passwords" "env" $ownerEnv) }}
       {{- $env := include "lectern.environment" . | trim }}
       {{- $passwords := include "lectern.passwordsVolume" (dict "name" "passwords" "env" $env) }}
+      {{- $issuers := include "lectern.issuersVolume" . }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:
@@ -121,10 +122,13 @@ spec:
           securityContext:
             {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
           {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}
-          {{- if or $passwords $manifests .c.extraVolumeMounts }}
+          {{- if or $passwords $issuers $manifests .c.extraVolumeMounts }}
           volumeMounts:
             {{- if $passwords }}
             - {name: passwords, mountPath: /etc/lectern/passwords, readOnly: true}
+            {{- end }}
+            {{- if $issuers }}
+            - {name: issuers, mountPath: /etc/lectern/issuers, readOnly: true}
             {{- end }}
             {{- if $manifests }}
             - {name: manifests, mountPath: /etc/lectern/manifests, readOnly: true}
@@ -136,9 +140,9 @@ spec:
         {{- with .c.extraContainers }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- if or $passwords $ownerPasswords $manifests .c.extraVolumes }}
+      {{- if or $passwords $ownerPasswords $issuers $manifests .c.extraVolumes }}
       volumes:
-        {{- range list $passwords $ownerPasswords }}
+        {{- range list $passwords $ownerPasswords $issuers }}
         {{- with . }}
         - {{ . | nindent 10 | trim }}
         {{- end }}

@@ -130,7 +130,19 @@ private
 {{- $_ := set $env "UNDECLARED_PROJECTS" $v.undeclaredProjects -}}
 {{- $_ := set $env "PROXY_VALUES" (printf "%s/%s" (include "lectern.namespace" .root) (include "lectern.proxyValues" .root)) -}}
 {{- end -}}
+{{- if include "lectern.verifiesTokens" . }}{{ $_ := set $env "TOKEN_ISSUERS" (include "lectern.tokenIssuers" .root) }}{{ end -}}
+{{- if eq .name "region" -}}
+{{- with include "lectern.internalIdentities" .root }}{{ $_ := set $env "INTERNAL_IDENTITIES" . }}{{ end -}}
+{{- end -}}
+{{- if and (eq .name "console") .c.signIn.issuer -}}
+{{- $_ := set $env "CONSOLE_ISSUER" .c.signIn.issuer -}}
+{{- $_ := set $env "CONSOLE_CLIENT_ID" (required "console.signIn.issuer is set and console.signIn.clientId is empty; allowed: the id of the provider's public client" .c.signIn.clientId) -}}
+{{- with .c.signIn.scopes }}{{ $_ := set $env "CONSOLE_SCOPES" . }}{{ end -}}
+{{- with .c.signIn.audience }}{{ $_ := set $env "CONSOLE_AUDIENCE" . }}{{ end -}}
+{{- with .c.signIn.origins }}{{ $_ := set $env "CONSOLE_ISSUER_ORIGINS" (join "," .) }}{{ end -}}
+{{- end -}}
 {{- if eq .name "operator" -}}
+{{- with include "lectern.clusterIssuer" .root }}{{ $_ := set $env "CLUSTER_ISSUER" . }}{{ end -}}
 {{- $_ := set $env "LEASE_NAME" (include "lectern.lease" .root) -}}
 {{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
 {{- if $region.enabled }}{{ $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int $region.service.internalPort)) }}{{ end -}}

@@ -34,6 +34,19 @@
 {{- end -}}
 {{- end }}
 
+{{/* Every address but those of networkPolicy.proxyExcept, as the field "to". */}}
+{{- define "lectern.toPublic" -}}
+to:
+  - ipBlock:
+      cidr: 0.0.0.0/0
+      except:
+        {{- toYaml .Values.networkPolicy.proxyExcept.ipv4 | nindent 8 }}
+  - ipBlock:
+      cidr: "::/0"
+      except:
+        {{- toYaml .Values.networkPolicy.proxyExcept.ipv6 | nindent 8 }}
+{{- end }}
+
 {{/* The policy of a component, both ingress and egress: dict root, name, c. */}}
 {{- define "lectern.networkPolicy" -}}
 {{- $v := .root.Values -}}
@@ -104,7 +117,18 @@ spec:
       to:
         {{- toYaml $p.otlpTo | nindent 8 }}
     {{- end }}
-    {{- if include "lectern.asksAPIServer" . }}
+    {{- if include "lectern.verifiesTokens" . }}
+    {{- range $v.tokens.issuers }}
+    {{- with .egress }}
+    {{- toYaml . | nindent 4 }}
+    {{- else }}
+    # A policy cannot name the issuer's host.
+    - ports: [{protocol: TCP, port: {{ regexFind "[0-9]+$" (urlParse .url).host | default "443" }}}]
+      {{- include "lectern.toPublic" $.root | nindent 6 }}
+    {{- end }}
+    {{- end }}
+    {{- end }}
+    {{- if or (include "lectern.asksAPIServer" .) (and (include "lectern.verifiesTokens" .) $v.tokens.cluster.enabled) }}
     - ports:
         {{- include "lectern.tcp" $p.apiServerPorts | trim | nindent 8 }}
       to:
@@ -135,15 +159,7 @@ spec:
     {{- end }}
     {{- if or (eq .name "proxy") (and (eq .name "operator") .c.fetchCredentials) }}
     # Third parties, on the ports that endpoints and token URLs name.
-    - to:
-        - ipBlock:
-            cidr: 0.0.0.0/0
-            except:
-              {{- toYaml $p.proxyExcept.ipv4 | nindent 14 }}
-        - ipBlock:
-            cidr: "::/0"
-            except:
-              {{- toYaml $p.proxyExcept.ipv6 | nindent 14 }}
+    - {{- include "lectern.toPublic" .root | nindent 6 | trim | printf " %s" }}
     {{- end }}
     {{- end }}
     {{- with .c.networkPolicy.extraEgress }}

@@ -24,7 +24,7 @@
 {{- end -}}
 {{- range $pod.spec.volumes -}}
 {{- range dig "projected" "sources" list . -}}
-{{- $refs = append $refs (dict "variable" "" "name" .secret.name "key" (first .secret.items).key) -}}
+{{- with .secret }}{{ $refs = append $refs (dict "variable" "" "name" .name "key" (first .items).key) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- range $refs -}}
