@@ -19,6 +19,10 @@ import (
 type front struct {
 	*httptest.Server
 	run http.Handler
+	// console serves the files of the console in place of the run's, if it is set. provider is the origin of the OpenID
+	// provider with which its visitors sign in. Both are set before the first request.
+	console  http.Handler
+	provider string
 
 	mu       sync.Mutex
 	faults   []*fault
@@ -69,6 +73,10 @@ func (f *front) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Unlock()
 	if found != nil {
 		found.serve(w, r, f.run)
+		return
+	}
+	if f.console != nil && strings.HasPrefix(r.URL.Path, "/console/") {
+		f.console.ServeHTTP(w, r)
 		return
 	}
 	f.run.ServeHTTP(w, r)
@@ -161,10 +169,14 @@ func (f *front) checkRequests(t *testing.T, keys []string) {
 			t.Errorf("%s %s: the console only reads", r.Method, path)
 		}
 		key := r.Header.Get("X-Api-Key")
-		if route.Auth != routes.None && !slices.Contains(keys, key) {
+		bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if isBearer = isBearer && f.provider != ""; isBearer {
+			keys = append(keys, bearer)
+		}
+		if route.Auth != routes.None && isBearer == slices.Contains(keys, key) {
 			t.Errorf("%s %s came with another key than the session's", r.Method, path)
 		}
-		if r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
+		if r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" && !isBearer {
 			t.Errorf("%s %s has a cookie or a credential of the browser", r.Method, path)
 		}
 		for _, key := range keys {

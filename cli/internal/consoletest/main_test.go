@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	local.Demo
 	folder  string
+	issuer  *issuer // trusted by all services, and without a provider until a test starts one
 	browser context.Context
 	api     *client.Client // with the demo's key
 	ingest  *client.Ingester
@@ -118,14 +119,18 @@ func bringUp(chromium string) (*world, error) {
 	if err := os.Setenv("PGCONNECT_TIMEOUT", "30"); err != nil {
 		return nil, err
 	}
-	w := &world{folder: filepath.Join(folder, "lectern")}
+	w := &world{folder: filepath.Join(folder, "lectern"), issuer: newIssuer()}
+	atStop(func() error { w.issuer.Close(); return nil })
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan local.Demo, 1), make(chan error, 1)
 	go func() {
 		ended <- local.Run(ctx, local.Options{
 			Folder: w.folder, Listen: "127.0.0.1:0", ListenInternal: "127.0.0.1:0",
-			Environ: map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "30s"},
-			Note:    func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
+			Environ: map[string]string{
+				"DATABASE_ACQUIRE_TIMEOUT": "30s",
+				"TOKEN_ISSUERS":            `[{"url":"` + w.issuer.URL + `","audiences":["console"]}]`,
+			},
+			Note: func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
 		})
 	}()
 	atStop(func() error { cancel(); return <-ended })

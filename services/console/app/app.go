@@ -1,6 +1,6 @@
 // Package app assembles the console service: its configuration, start and shutdown. The service serves files that are
-// built into the program. The service has no database, no key and no rights: the page in the browser calls the API with
-// the key of its user.
+// built into the program. The service has no database, no key and no rights. The page in the browser calls the API with
+// the key or the token of its user.
 package app
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 
 	"github.com/lectern-dev/lectern/services/console/internal/api"
+	"github.com/lectern-dev/lectern/services/console/internal/signin"
 	"github.com/lectern-dev/lectern/services/console/internal/site"
 )
 
@@ -21,6 +22,7 @@ import (
 type Config struct {
 	HTTP      httpserver.Config
 	Telemetry telemetry.Config
+	SignIn    signin.Config
 
 	// LogOutput takes the log. Nil: standard error.
 	LogOutput io.Writer `env:"-"`
@@ -35,7 +37,7 @@ const stopTimeout = 10 * time.Second
 // Run serves the console until ctx ends, and then shuts down gracefully. Run ignores CORSAllowedOrigins of cfg.HTTP.
 // The error reports a failed start, or a shutdown that was not clean.
 func Run(ctx context.Context, cfg Config) (err error) {
-	files, err := site.Load()
+	files, err := site.Load(cfg.SignIn.Element())
 	if err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	cfg.HTTP.CORSAllowedOrigins = nil // the API's pages may be anywhere, the console's files are for its own page
 	server, err := httpserver.New(httpserver.Options{
-		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: api.Routes(files), Headers: api.Headers(),
+		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: api.Routes(files), Headers: api.Headers(cfg.SignIn.ConnectOrigins()), Files: true,
 	})
 	if err != nil {
 		return err

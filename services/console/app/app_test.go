@@ -4,9 +4,11 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"html"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -216,5 +218,73 @@ func TestLogHasNoAddress(t *testing.T) {
 	log := r.log.String()
 	if !strings.Contains(log, "/console/{path...}") || strings.Contains(log, "hidden") {
 		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// TestSignIn checks that the page of a console with an OpenID provider has the settings and may connect to the provider.
+// Without a provider, the page is the file as it was built.
+func TestSignIn(t *testing.T) {
+	built, err := os.ReadFile("../internal/site/dist/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, page := start(t, map[string]string{}).ask(t, "GET", "/console/"); page != string(built) {
+		t.Errorf("without a provider, the page is\n%s", page)
+	}
+	r := start(t, map[string]string{
+		"CONSOLE_ISSUER": "https://login.example.com/realms/a", "CONSOLE_CLIENT_ID": `con"sole`, "CONSOLE_SCOPES": "openid offline_access",
+		"CONSOLE_AUDIENCE": "lectern", "CONSOLE_ISSUER_ORIGINS": "https://oauth.example.net, https://other.example.net:8443",
+	})
+	resp, page := r.ask(t, "GET", "/console/")
+	if want := "; connect-src 'self' https://login.example.com https://oauth.example.net https://other.example.net:8443; "; !strings.Contains(resp.Header.Get("Content-Security-Policy"), want) {
+		t.Errorf("the policy %q lacks %q", resp.Header.Get("Content-Security-Policy"), want)
+	}
+	head, content, _ := strings.Cut(page, `  <meta name="lectern-sign-in" content="`)
+	content, tail, _ := strings.Cut(content, "\" />\n  ")
+	if head+tail != string(built) {
+		t.Errorf("beside the settings, the page is\n%s", head+tail)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(html.UnescapeString(content)), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"issuer": "https://login.example.com/realms/a", "clientId": `con"sole`, "scopes": "openid offline_access", "asked": "lectern", "audience": "lectern",
+		"origins": []any{"https://login.example.com", "https://oauth.example.net", "https://other.example.net:8443"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the settings (-want +got):\n%s", diff)
+	}
+}
+
+// TestSettingsRefused checks that each wrong setting of the sign-in is named, all of them at once.
+func TestSettingsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		want    []string // a part of the sentence of each fault
+	}{
+		{"no issuer", map[string]string{"CONSOLE_CLIENT_ID": "a", "CONSOLE_AUDIENCE": "b", "CONSOLE_ISSUER_ORIGINS": "https://a.example"}, []string{
+			"CONSOLE_CLIENT_ID is set without CONSOLE_ISSUER", "CONSOLE_AUDIENCE is set", "CONSOLE_ISSUER_ORIGINS is set",
+		}},
+		{"all wrong", map[string]string{"CONSOLE_ISSUER": "http://login.example.com", "CONSOLE_SCOPES": "profile", "CONSOLE_ISSUER_ORIGINS": "https://a.example/,https://*.example"}, []string{
+			`CONSOLE_ISSUER is "http://login.example.com"`, "CONSOLE_CLIENT_ID is not set", `CONSOLE_SCOPES is "profile"`,
+			`CONSOLE_ISSUER_ORIGINS is "https://a.example/"`,
+		}},
+		{"a policy within", map[string]string{"CONSOLE_ISSUER": "https://a.example;script-src", "CONSOLE_CLIENT_ID": "a"}, []string{"CONSOLE_ISSUER is"}},
+		{"a query", map[string]string{"CONSOLE_ISSUER": "https://a.example/?b=c", "CONSOLE_CLIENT_ID": "a"}, []string{"CONSOLE_ISSUER is"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cfg app.Config
+			err := config.Load(&cfg, tt.environ)
+			if err == nil {
+				t.Fatal("no fault")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %s", err, want)
+				}
+			}
+		})
 	}
 }

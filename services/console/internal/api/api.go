@@ -20,20 +20,23 @@ const (
 	kept = "public, max-age=31536000, immutable"
 )
 
-// policy is the page's Content-Security-Policy. The page loads files and calls the API from its own origin alone. In
-// browsers with Trusted Types, no string in the page can become HTML or script.
-var policy = strings.Join([]string{
-	"default-src 'none'",
-	"script-src 'self'",
-	"style-src 'self'",
-	"img-src 'self'",
-	"connect-src 'self'",
-	"base-uri 'none'",
-	"form-action 'none'",
-	"frame-ancestors 'none'",
-	"require-trusted-types-for 'script'",
-	"trusted-types 'none'",
-}, "; ")
+// policy returns the page's Content-Security-Policy. The page loads files and calls the API from its own origin alone.
+// If there is an OpenID provider, the page also connects to the provider's origins. In browsers with Trusted Types, no string in the
+// page can become HTML or script.
+func policy(provider []string) string {
+	return strings.Join([]string{
+		"default-src 'none'",
+		"script-src 'self'",
+		"style-src 'self'",
+		"img-src 'self'",
+		strings.Join(append([]string{"connect-src 'self'"}, provider...), " "),
+		"base-uri 'none'",
+		"form-action 'none'",
+		"frame-ancestors 'none'",
+		"require-trusted-types-for 'script'",
+		"trusted-types 'none'",
+	}, "; ")
+}
 
 // permissions is the page's Permissions-Policy, which denies the page browser features that it does not need, such as
 // the camera and the location.
@@ -43,10 +46,11 @@ var permissions = strings.Join([]string{
 	"picture-in-picture=()", "publickey-credentials-get=()", "screen-wake-lock=()", "serial=()", "usb=()", "xr-spatial-tracking=()",
 }, ", ")
 
-// Headers returns the headers that the console service adds to every answer.
-func Headers() http.Header {
+// Headers returns the headers that the console service adds to every answer. provider has the origins of the OpenID
+// provider, which the page may connect to.
+func Headers(provider []string) http.Header {
 	return http.Header{
-		"Content-Security-Policy":      {policy},
+		"Content-Security-Policy":      {policy(provider)},
 		"Cross-Origin-Opener-Policy":   {"same-origin"},
 		"Cross-Origin-Resource-Policy": {"same-origin"},
 		"Permissions-Policy":           {permissions},

@@ -3,6 +3,7 @@
 package site
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -34,17 +35,18 @@ type Site struct {
 	files map[string]File
 }
 
-// Load returns the Site that is built into the program. The error means that the build is faulty.
-func Load() (*Site, error) {
+// Load returns the Site that is built into the program, with element at the end of the page's head. The error means that
+// the build is faulty.
+func Load(element string) (*Site, error) {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
 		return nil, err
 	}
-	return load(files)
+	return load(files, element)
 }
 
 // load reads a Site from a file system. load refuses a Site without index.html, and files of unknown types.
-func load(from fs.FS) (*Site, error) {
+func load(from fs.FS, element string) (*Site, error) {
 	files := map[string]File{}
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -55,6 +57,9 @@ func load(from fs.FS) (*Site, error) {
 			return fmt.Errorf("the console's file %s: the type of %q is not known", name, path.Ext(name))
 		}
 		body, err := fs.ReadFile(from, name)
+		if name == page && element != "" {
+			body = bytes.Replace(body, []byte("</head>"), []byte("  "+element+"\n  </head>"), 1)
+		}
 		files[name] = File{ContentType: contentType, Body: body, Immutable: strings.HasPrefix(name, assets)}
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 // TestImmutableFilesHaveAHash checks that files that browsers cache for a year have a hash of their content in the
 // name.
 func TestImmutableFilesHaveAHash(t *testing.T) {
-	s, err := Load()
+	s, err := Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"unknown type", "notes.docx", "notes.docx"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := load(fstest.MapFS{tt.in: {}}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := load(fstest.MapFS{tt.in: {}}, ""); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("load: %v; want an error with %q", err, tt.want)
 			}
 		})

@@ -1,9 +1,10 @@
-// Asks the API: with the session's key, on this origin.
+// Asks the API: with the session's key or token, on this origin.
 import { signal } from "@preact/signals";
 import { Client } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { parseJSON } from "./numbers.ts";
 import { session } from "./session.ts";
+import { answered, token } from "./tokens.ts";
 
 /** The rate of the key, from the answer's headers. */
 export interface Rate {
@@ -34,9 +35,10 @@ export function connect({ apiKey = session.peek()?.key, attempts = 6, onRetry, o
   return new Client({
     baseURL: location.origin,
     parse: parseJSON,
-    ...(apiKey && { apiKey }),
+    ...(apiKey ? { apiKey } : session.peek()?.tokens && { token }),
     fetch: async (input, init) => {
       const answer = await remembered(String(input), init);
+      answered(new Headers(init?.headers).get("Authorization")?.slice("Bearer ".length) ?? "", answer.status);
       const policy = answer.headers.get("RateLimit-Policy");
       const state = answer.headers.get("RateLimit");
       if (policy && state) rate.value = { policy, state };
@@ -55,7 +57,7 @@ const answers = new Map<string, { etag: string; body: string; headers: Headers }
 /** remembered fetches an address, and sends the ETag of the answer before. If nothing has changed, the server answers 304 without a body, and the answer before counts. */
 async function remembered(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  const name = [url, headers.get("X-Api-Key"), headers.get("Accept")].join(" ");
+  const name = [url, headers.get("X-Api-Key"), headers.get("Authorization"), headers.get("Accept")].join(" ");
   const before = init.method === "GET" ? answers.get(name) : undefined;
   if (before) headers.set("If-None-Match", before.etag);
   const answer = await fetch(url, { ...init, headers });

@@ -13,6 +13,7 @@ import { ExperimentPage } from "./pages/experiment.tsx";
 import { Experiments } from "./pages/experiments.tsx";
 import { Funnel } from "./pages/funnel.tsx";
 import { Overview } from "./pages/overview.tsx";
+import { Projects } from "./pages/projects.tsx";
 import { SignIn } from "./pages/signin.tsx";
 import { here, listOf, type Page } from "./router.ts";
 import { asking, session } from "./session.ts";
@@ -40,13 +41,15 @@ export function App() {
   const current = session.value;
   const { project, page, id, query } = here.value;
   if (!current && asking.value) return null;
-  if (!current || (project !== "" && project !== current.project)) return <SignIn project={project} />;
+  if (current?.tokens && project === "") return <Projects />;
+  if (!current || (!current.tokens && project !== "" && project !== current.project)) return <SignIn project={project} />;
+  const shown = current.tokens ? project : current.project;
   const View = page && views[page][id ? 1 : 0];
   const embeddable = page === "entries" && !id ? query.get("embeddable") : page && page !== "contacts" && listOf(page) === "embeddables" ? id : "";
   return (
-    <Shell project={current.project} page={page}>
-      {embeddable && <Kept key={embeddable} project={current.project} id={embeddable} />}
-      <Guarded key={`${page} ${id}`}>{View ? <View project={current.project} id={id} /> : <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />}</Guarded>
+    <Shell project={shown} page={page}>
+      {embeddable && <Kept key={embeddable} project={shown} id={embeddable} />}
+      <Guarded key={`${page} ${id}`}>{View ? <View project={shown} id={id} /> : <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />}</Guarded>
     </Shell>
   );
 }

@@ -1,11 +1,15 @@
-// The session: a project and an API key for it. It lives in a tab's session storage and in memory, nowhere else. A new tab
-// of the same browser asks the open ones for it, so that a link can be opened in a tab of its own.
+// The session: a project and an API key for it, or the tokens of a provider. It lives in a tab's session storage and in
+// memory, nowhere else. A new tab of the same browser asks the open ones for a key, so that a link can be opened in a tab
+// of its own. Tokens stay in their tab.
 import { signal } from "@preact/signals";
 import { address, go, here } from "./router.ts";
+import type { Tokens } from "./tokens.ts";
 
 export interface Session {
   project: string;
   key: string;
+  /** Set in place of project and key after a sign-in with the provider: the address says the project. */
+  tokens?: Tokens;
 }
 
 const stored = "lectern.session";
@@ -20,7 +24,7 @@ function sessionOf(project: unknown, key: unknown): Session | null {
 function read(): Session | null {
   try {
     const value: unknown = JSON.parse(sessionStorage.getItem(stored) ?? "null");
-    if (value && typeof value === "object" && "project" in value && "key" in value) return sessionOf(value.project, value.key);
+    if (value && typeof value === "object" && "project" in value && "key" in value) return "tokens" in value ? (value as Session) : sessionOf(value.project, value.key);
   } catch {
     // Storage is blocked, or something else wrote to it: there is no session.
   }
@@ -45,7 +49,7 @@ export function shareSession(): void {
   tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean }>) => {
     const current = session.peek();
     if (data.ends && current) forget();
-    else if (data.wants !== undefined && current && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
+    else if (data.wants !== undefined && current?.key && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
     else if (data.has && asked && !current) {
       const { project } = here.peek();
       if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
@@ -60,21 +64,35 @@ export function shareSession(): void {
 
 /** signIn starts a session. It replaces the one before it. */
 export function signIn(project: string, key: string): void {
-  session.value = { project, key };
+  saveSession({ project, key });
+}
+
+/** saveSession stores the session, or another one in its place. */
+export function saveSession(other = session.peek()): void {
+  session.value = other;
   try {
-    sessionStorage.setItem(stored, JSON.stringify(session.value));
+    sessionStorage.setItem(stored, JSON.stringify(other));
   } catch {
     // Storage is blocked: the session ends when the page is closed.
   }
 }
 
-/** signOut forgets the session and all preferences in all tabs, and loads the page again so that nothing stays in memory. */
-export function signOut(): void {
-  tabs.postMessage({ ends: true });
-  forget();
+/** endSession forgets the session of this tab. The page asks for another one at the same address. */
+export function endSession(): void {
+  session.value = null;
+  sessionStorage.removeItem(stored);
 }
 
-function forget(): void {
+/**
+ * signOut forgets the session and all preferences in all tabs, and loads the page again so that nothing stays in memory. A
+ * visitor who signed in with the provider comes to the provider's sign-out first.
+ */
+export function signOut(): void {
+  tabs.postMessage({ ends: true });
+  forget(session.peek()?.tokens?.end);
+}
+
+function forget(to = "/console/"): void {
   session.value = null; // or this tab could still give it to another one
   try {
     // Other applications of this origin have items here, too.
@@ -82,7 +100,7 @@ function forget(): void {
   } catch {
     // Storage is blocked: there is nothing in it.
   }
-  location.replace("/console/");
+  location.replace(to);
 }
 
 /**
@@ -97,7 +115,7 @@ export function takeSignInLink(): void {
   const link = sessionOf(fragment.get("project") ?? here.peek().project, key);
   if (!link) return;
   const current = session.peek();
-  if (current && JSON.stringify(current) !== JSON.stringify(link) && !confirm(`You are signed in to ${current.project}. Sign in to ${link.project} with the key of this link instead?`)) return;
+  if (current && JSON.stringify(current) !== JSON.stringify(link) && !confirm(`You are signed in${current.project && ` to ${current.project}`}. Sign in to ${link.project} with the key of this link instead?`)) return;
   signIn(link.project, link.key);
   if (here.peek().project !== link.project) go(address(link.project, "overview"), { replace: true });
 }

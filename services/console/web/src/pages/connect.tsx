@@ -8,6 +8,7 @@ import { count } from "../time.ts";
 import { Awake } from "../ui/first.tsx";
 import { Badge, CopyButton, PageHead, Time, TitleOf } from "../ui/parts.tsx";
 import { Loaded, Problem } from "../ui/state.tsx";
+import { ProjectList, useProjects } from "./projects.tsx";
 
 interface Sample {
   id: string;
@@ -137,7 +138,7 @@ export function Connect({ project }: { project: string }) {
               </div>
               <div class="actions">
                 <CopyButton text={() => sample[language](shown)} />
-                <CopyButton text={() => sample[language]({ ...shown, key })} label="Copy with the key" />
+                {key && <CopyButton text={() => sample[language]({ ...shown, key })} label="Copy with the key" />}
               </div>
             </div>
             <pre class="raw code" tabIndex={0} aria-label={`${sample.name}, ${language}`}>
@@ -154,6 +155,7 @@ export function Connect({ project }: { project: string }) {
         </p>
       </div>
       <Limits project={project} />
+      {session.value?.tokens && <Others />}
     </>
   );
 }
@@ -215,6 +217,16 @@ function Sending({ project }: { project: string }) {
 function limitsOf(policy: string, state: string) {
   const parameter = (header: string, name: string) => Number(new RegExp(`;\\s*${name}=(\\d+)`).exec(header)?.[1] ?? NaN);
   return { quota: parameter(policy, "q"), window: parameter(policy, "w"), remaining: parameter(state, "r") };
+}
+
+/** Others shows the projects that the visitor may read. */
+function Others() {
+  return (
+    <section class="card" aria-labelledby="projects">
+      <h2 id="projects">Your projects</h2>
+      <ProjectList load={useProjects()} />
+    </section>
+  );
 }
 
 function Limits({ project }: { project: string }) {

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { connect, errorOf } from "../api.ts";
 import { address, go, here } from "../router.ts";
 import { session, signIn, signOut } from "../session.ts";
+import { beginSignIn, settings, signing } from "../tokens.ts";
 import { Problem } from "../ui/state.tsx";
 
 /** SignIn asks for a project and a key, and tries them before it lets the visitor in. */
@@ -42,6 +43,15 @@ export function SignIn({ project }: { project: string }) {
         ) : (
           <p class="muted">See what visitors answered, and where they left. An operator gives you the id of your project and a key for it.</p>
         )}
+        {settings && (
+          <>
+            <button type="button" disabled={signing.value === "busy"} onClick={beginSignIn}>
+              {signing.value === "busy" ? "Signing in…" : `Sign in with ${new URL(settings.issuer).host}`}
+            </button>
+            {signing.value instanceof Error && <Problem error={signing.value} retry={beginSignIn} />}
+            <p class="muted small">Or with a key of a project:</p>
+          </>
+        )}
         <label>
           Project id
           <input name="project" required value={fields.project} spellcheck={false} autocapitalize="off" onInput={(e) => setFields({ ...fields, project: e.currentTarget.value })} />
@@ -50,8 +60,8 @@ export function SignIn({ project }: { project: string }) {
           API key
           <input name="key" type="password" required value={fields.key} autocomplete="off" onInput={(e) => setFields({ ...fields, key: e.currentTarget.value })} />
         </label>
-        <button type="submit" disabled={state.busy}>
-          {state.busy ? "Checking the key…" : "Sign in"}
+        <button type="submit" class={settings ? "quiet" : ""} disabled={state.busy}>
+          {state.busy ? "Checking the key…" : settings ? "Sign in with the key" : "Sign in"}
         </button>
         {state.error && <Problem error={state.error} />}
         <p class="muted small">The key stays in the console’s tabs of this browser until you sign out or close them. The console sends it to this server only.</p>

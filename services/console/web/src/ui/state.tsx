@@ -4,8 +4,10 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Waiting } from "../api.ts";
 import type { Load } from "../load.ts";
-import { signOut } from "../session.ts";
+import { session, signOut } from "../session.ts";
 import { count } from "../time.ts";
+import { claims, SignInError } from "../tokens.ts";
+import { CopyButton } from "./parts.tsx";
 
 /** useOnline reports whether the browser has a network. */
 export function useOnline(): boolean {
@@ -72,7 +74,10 @@ interface Said {
 
 function explain(error: Error, online: boolean): Said {
   if (!online) return { state: "offline", title: "You are offline", advice: "The page continues when the network is back." };
+  const cause = error instanceof ConnectionError ? error.cause : error;
+  if (cause instanceof SignInError) return { state: "sign-in", title: cause.title, advice: cause.refused ? "Sign in again." : "Try again. If it fails again, tell the administrator of Lectern." };
   if (error instanceof APIError) {
+    if (session.peek()?.tokens && [401, 403].includes(error.status)) return { state: String(error.status), title: "You may not read this", advice: "Give these two lines to the administrator of Lectern:" };
     switch (error.status) {
       case 401:
         return { state: "401", title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or belong to another project. Sign in with another key." };
@@ -109,6 +114,7 @@ export function Problem({ error, retry }: { error: Error; retry?: () => void }) 
     <div class="notice problem" role="alert" data-state={said.state}>
       <h2>{said.title}</h2>
       <p>{said.advice}</p>
+      {said.title === "You may not read this" && <Identity />}
       {online && <p class="muted small wrap">{error.message}</p>}
       {error instanceof APIError && error.requestId && (
         <p class="muted small">
@@ -117,11 +123,23 @@ export function Problem({ error, retry }: { error: Error; retry?: () => void }) 
       )}
       {retry && (
         <p class="actions">
-          {said.state === "401" && <button type="button" onClick={signOut}>Sign in with another key</button>}
+          {said.state === "401" && <button type="button" onClick={signOut}>{session.peek()?.tokens ? "Sign out" : "Sign in with another key"}</button>}
           <button type="button" class={said.state === "401" || said.state === "404" ? "quiet" : ""} onClick={retry}>Try again</button>
         </p>
       )}
     </div>
+  );
+}
+
+/** Identity shows who the visitor is for the provider. */
+export function Identity() {
+  const { iss, sub } = claims(session.value?.tokens?.token ?? "") ?? {};
+  const lines = `issuer: ${iss}\nsubject: ${sub}`;
+  return (
+    <>
+      <pre class="raw code" data-identity>{lines}</pre>
+      <CopyButton text={() => lines} />
+    </>
   );
 }
 

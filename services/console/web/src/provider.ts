@@ -1,0 +1,84 @@
+// Talks to the OpenID provider as a public client: the authorization code flow with PKCE (RFC 7636), and renewal by the
+// refresh token.
+import * as oauth from "oauth4webapi";
+import { claims, type Pending, settings, SignInError, type Tokens } from "./tokens.ts";
+
+/** How long one request to the provider may take, in milliseconds. */
+const patience = 20_000;
+/** How long before it expires a token is renewed, in milliseconds. Shorter ones are renewed after half of their time. */
+const ahead = 30_000;
+
+const { issuer, clientId, scopes, asked, audience, origins } = settings ?? { issuer: "", clientId: "", scopes: "", asked: "", audience: "", origins: [] as string[] };
+const client: oauth.Client = { client_id: clientId, [oauth.clockTolerance]: 60 };
+const home = `${location.origin}/console/`;
+
+const options = () => ({ [oauth.allowInsecureRequests]: issuer.startsWith("http:"), signal: AbortSignal.timeout(patience) });
+
+/** from runs a conversation with the provider, and throws what failed as a SignInError. */
+async function from<T>(conversation: (server: oauth.AuthorizationServer) => Promise<T>): Promise<T> {
+  try {
+    if (!isSecureContext) throw new SignInError("The sign-in needs HTTPS", `Browsers do not allow it at ${location.origin}.`);
+    const answer = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, { credentials: "omit", signal: AbortSignal.timeout(patience) });
+    const server = (await answer.json()) as oauth.AuthorizationServer;
+    if (server.issuer !== issuer) throw new SignInError("The sign-in failed", `${issuer} answers ${answer.status} and calls itself ${server.issuer}.`);
+    return await conversation(server);
+  } catch (error) {
+    if (error instanceof SignInError) throw error;
+    if (error instanceof oauth.ResponseBodyError) throw refusal(error.error, error.error_description);
+    // fetch throws a TypeError or a DOMException without an answer. The rest is an answer that breaks a standard.
+    throw new SignInError(error instanceof oauth.OperationProcessingError ? "The sign-in failed" : "The sign-in provider cannot be reached", `${issuer}: ${String(error)}`);
+  }
+}
+
+const refusal = (error: string, description = "") => new SignInError("The sign-in provider refused", `${error} ${description}`, true);
+
+/** begin returns where the sign-in begins, and what finish needs after it. */
+export const begin = (): Promise<{ to: URL; pending: Pending }> =>
+  from(async ({ authorization_endpoint = "" }) => {
+    const [verifier, state, nonce] = [oauth.generateRandomCodeVerifier(), oauth.generateRandomState(), oauth.generateRandomNonce()];
+    const to = new URL(authorization_endpoint);
+    for (const [name, value] of Object.entries({
+      client_id: clientId, redirect_uri: home, response_type: "code", scope: scopes, state, nonce, ...(asked && { audience: asked }),
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256",
+    })) to.searchParams.set(name, value);
+    return { to, pending: { verifier, state, nonce, to: location.pathname + location.search } };
+  });
+
+/** finish returns the tokens for the answer of the provider. */
+export const finish = (answer: URL, { verifier, state, nonce }: Pending): Promise<Tokens> =>
+  from((server) => {
+    const { code = "", iss = issuer, error, error_description, ...rest } = Object.fromEntries(answer.searchParams) as Record<string, string>;
+    if (rest["state"] !== state || iss !== issuer) throw new SignInError("The sign-in failed", "The answer of the provider belongs to another sign-in.");
+    if (error) throw refusal(error, error_description);
+    return grant(server, "authorization_code", { code, redirect_uri: home, code_verifier: verifier }, nonce);
+  });
+
+/** renewed returns new tokens. */
+export const renewed = ({ refresh }: Tokens): Promise<Tokens> =>
+  from((server) => {
+    if (!refresh) throw new SignInError("Your sign-in has ended", "The token has expired, and the provider gave no refresh token.", true);
+    return grant(server, "refresh_token", { refresh_token: refresh });
+  });
+
+async function grant(server: oauth.AuthorizationServer, type: string, parameters: Record<string, string>, nonce?: string): Promise<Tokens> {
+  const { origin } = new URL(server.token_endpoint ?? "");
+  if (!origins.includes(origin)) throw new SignInError("The console may not connect to the provider", `CONSOLE_ISSUER_ORIGINS lacks ${origin}, the origin of its token endpoint.`);
+  const answer = await oauth.genericTokenEndpointRequest(server, client, oauth.None(), type, parameters, options());
+  const given = await oauth.processGenericTokenEndpointResponse(server, client, answer);
+  const { access_token, id_token = "", refresh_token } = given;
+  if (nonce && oauth.getValidatedIdTokenClaims(given)?.nonce !== nonce) throw new SignInError("The sign-in failed", "The ID token has another nonce.");
+  const token = [access_token, id_token].find((one) => [claims(one)?.aud].flat().includes(audience));
+  if (!token) throw new SignInError("The provider gave no token for Lectern", `No token of ${issuer} is a JWT with the audience ${audience}.`, true);
+  const { iat = 0, exp = 0 } = claims(token) ?? {};
+  const length = (exp - iat) * 1000;
+  const { end_session_endpoint: end } = server;
+  return {
+    token,
+    // A provider that keeps the refresh token as it is may leave it out. Object.assign of the renewal then keeps the old one.
+    ...(refresh_token && { refresh: refresh_token }),
+    renewAt: Date.now() + length - Math.min(ahead, length / 2),
+    until: Date.now() + length,
+    // Without the ID token as a hint: it may be the token that Lectern accepts, and addresses are no secrets.
+    ...(end && { end: `${end}${end.includes("?") ? "&" : "?"}${new URLSearchParams({ client_id: clientId, post_logout_redirect_uri: home })}` }),
+  };
+}

@@ -1,0 +1,147 @@
+// Sign-in with an OpenID provider: its settings, and the tokens of this tab. provider.ts talks to the provider. The browser
+// loads provider.ts when there is something to say.
+import { signal } from "@preact/signals";
+import { errorOf } from "./api.ts";
+import { go } from "./router.ts";
+import { endSession, saveSession, session } from "./session.ts";
+
+/** Settings are the settings of the console's service: CONSOLE_ISSUER and so on. */
+export interface Settings {
+  issuer: string;
+  clientId: string;
+  scopes: string;
+  /** The audience to ask for, or "". */
+  asked: string;
+  /** The audience that a token must have for Lectern. */
+  audience: string;
+  /** The origins that the Content-Security-Policy allows. */
+  origins: string[];
+}
+
+/** settings are the settings of the provider. Without one they are null, and visitors sign in by keys alone. */
+export const settings = JSON.parse(document.querySelector<HTMLMetaElement>("meta[name=lectern-sign-in]")?.content ?? "null") as Settings | null;
+
+/** Tokens are what the provider gave. They are in the session storage of this tab, and no other tab gets them. */
+export interface Tokens {
+  /** The JWT that Lectern accepts. */
+  token: string;
+  refresh?: string | undefined;
+  /** When the token is renewed and when it expires, by the clock of this device in milliseconds. */
+  renewAt: number;
+  until: number;
+  /** The address of the provider that signs out, if it has one. */
+  end?: string | undefined;
+}
+
+/** Pending is a sign-in that the provider has not answered. */
+export interface Pending {
+  verifier: string;
+  state: string;
+  nonce: string;
+  /** The address to return to. */
+  to: string;
+}
+
+/** SignInError reports a sign-in or a renewal that failed. With refused, the provider has said so, and another attempt is of no use. */
+export class SignInError extends Error {
+  constructor(readonly title: string, message: string, readonly refused = false) {
+    super(message);
+  }
+}
+
+/** Claims are the parts of a token that the console reads. */
+export interface Claims {
+  iss?: string;
+  sub?: string;
+  aud?: string | string[];
+  iat?: number;
+  exp?: number;
+}
+
+/** claims reads a JWT without a check of its signature: Lectern checks it. It returns null for another token. */
+export function claims(token: string): Claims | null {
+  try {
+    return JSON.parse(atob((token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/"))) as Claims;
+  } catch {
+    return null;
+  }
+}
+
+/** signing is the state of a sign-in: under way, failed, or null. */
+export const signing = signal<"busy" | Error | null>(null);
+
+const item = "lectern.pending";
+
+/** attempt runs a part of a sign-in, and shows its failure. */
+async function attempt(part: (provider: typeof import("./provider.ts")) => Promise<void>): Promise<void> {
+  signing.value = "busy";
+  try {
+    await part(await import("./provider.ts"));
+    signing.value = null;
+  } catch (error) {
+    signing.value = errorOf(error);
+  }
+}
+
+/** beginSignIn leads to the provider, which leads back to the current address. */
+export const beginSignIn = (): Promise<void> =>
+  attempt(async ({ begin }) => {
+    const { to, pending } = await begin();
+    sessionStorage.setItem(item, JSON.stringify(pending));
+    location.assign(to);
+  });
+
+/** takeAnswer takes the provider's answer out of the address and the history, and signs in by it. It does nothing for other addresses. */
+export function takeAnswer(): void {
+  const answer = new URL(location.href);
+  if (!settings || answer.pathname !== "/console/" || !answer.searchParams.has("state")) return;
+  const pending = JSON.parse(sessionStorage.getItem(item) ?? "null") as Pending | null;
+  sessionStorage.removeItem(item);
+  go(pending?.to ?? "/console/", { replace: true });
+  void attempt(async ({ finish }) => {
+    if (!pending) throw new SignInError("This sign-in began in another tab", "Sign in again.");
+    saveSession({ project: "", key: "", tokens: await finish(answer, pending) });
+  });
+}
+
+/** How long a tab uses the old token after a renewal that failed, in milliseconds. */
+const pause = 10_000;
+
+let renewing: Promise<void> | undefined;
+let refused = "";
+let renewedAt = 0;
+
+/** answered notes what Lectern answered to a token. After a 401 the token is renewed, unless it is younger than a second: then it has no right. */
+export function answered(sent: string, status: number): void {
+  if (status === 401 && Date.now() > renewedAt + 1000) refused = sent;
+}
+
+/** token returns the token of this tab. It first renews a token that expires soon or that Lectern refused. */
+export async function token(): Promise<string> {
+  const tokens = session.peek()?.tokens;
+  if (!tokens) throw new SignInError("Your sign-in has ended", "This tab has no token.", true);
+  const expired = Date.now() > tokens.until;
+  if (expired || (tokens.refresh && (tokens.token === refused || Date.now() > tokens.renewAt))) {
+    await (renewing ??= renew(tokens).finally(() => (renewing = undefined)));
+  }
+  return tokens.token;
+}
+
+async function renew(tokens: Tokens): Promise<void> {
+  try {
+    const { renewed } = await import("./provider.ts");
+    Object.assign(tokens, await renewed(tokens));
+    renewedAt = Date.now();
+    saveSession();
+  } catch (thrown) {
+    const error = errorOf(thrown);
+    if (error instanceof SignInError && error.refused) {
+      signing.value = error;
+      endSession();
+    } else if (tokens.token !== refused && Date.now() < tokens.until) {
+      tokens.renewAt = Date.now() + pause;
+      return;
+    }
+    throw error;
+  }
+}
