@@ -23,6 +23,7 @@ type release struct {
 	namespace string
 	chart     string   // folder of the chart
 	values    []string // files of values, the later ones win
+	tokens    string   // file of the values of tokens, which the chart before does not take; only with LECTERN_LONG
 	gateway   string   // namespace/name of the Gateway
 	url       string   // of the API, through the Gateway
 	sample    string   // image of the sample programs
@@ -106,6 +107,9 @@ func (r *release) upgradeArguments(chart string) []string {
 	for _, file := range r.values {
 		args = append(args, "--values", file)
 	}
+	if chart == r.chart && r.tokens != "" {
+		args = append(args, "--values", r.tokens)
+	}
 	return args
 }
 
@@ -164,10 +168,10 @@ func (r *release) forward(t testing.TB, target string, port int) string {
 	return "http://127.0.0.1:" + local
 }
 
-// eventually waits until try succeeds, at most for some minutes, and returns the time.
+// eventually waits until try succeeds, at most for [commandTimeout], and returns the time.
 func eventually(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
-	const limit = commandTimeout / 2
+	const limit = commandTimeout
 	started := time.Now()
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()

@@ -32,12 +32,14 @@ func TestEndToEnd(t *testing.T) {
 		{"rotate", false, r.testRotate},
 		{"proxy", false, r.testProxy},
 		{"region", false, r.testRegion},
+		{"identity", true, r.testIdentity},
 		{"trace", false, r.testTrace},
 		{"sync", false, r.testSync},
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
 		{"passwords", false, r.testPasswords},
 		{"rotated", false, r.testRotated},
+		{"token renewed", true, r.testTokenRenewed},
 		{"namespace goes", false, r.testNamespaceGoes},
 		{"clients' addresses", false, r.testClientAddresses},
 		{"routes", false, r.testRoutes},
@@ -99,6 +101,9 @@ func (r *release) testInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.values = append(r.values, third)
+	if os.Getenv("LECTERN_LONG") != "" {
+		r.tokens = r.tokenValues(t)
+	}
 	started := time.Now()
 	r.upgrade(t)
 	installed := time.Since(started)

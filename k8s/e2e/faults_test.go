@@ -89,29 +89,31 @@ func (r *release) killPod(t *testing.T, component string) {
 	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+component)
 }
 
+// onNode runs a command on the node and returns what it printed. A failure ends the test.
+func (r *release) onNode(t *testing.T, args ...string) string {
+	t.Helper()
+	all := append(slices.Clone(r.nodeExec), args...)
+	out, err := command(t.Context(), "", all[0], all[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
 // testAPIServerAway checks that clients, including those of the proxy, see no fault during a minute without an API
 // server.
 func (r *release) testAPIServerAway(t *testing.T) {
 	if len(r.nodeExec) == 0 {
 		t.Skip("nothing runs commands on this cluster's node: LECTERN_E2E_NODE_EXEC is not set")
 	}
-	onNode := func(args ...string) string {
-		t.Helper()
-		all := append(slices.Clone(r.nodeExec), args...)
-		out, err := command(t.Context(), "", all[0], all[1:]...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(out)
-	}
-	server := onNode("pidof", "kube-apiserver")
+	server := r.onNode(t, "pidof", "kube-apiserver")
 	l := startLoad(t, r, 4, 20*time.Millisecond, r.everyOperation())
-	onNode("kill", "-STOP", server)
+	r.onNode(t, "kill", "-STOP", server)
 	t.Cleanup(func() {
 		_, _ = command(t.Context(), "", r.nodeExec[0], append(slices.Clone(r.nodeExec[1:]), "kill", "-CONT", server)...)
 	})
 	rest(t.Context(), time.Minute)
-	onNode("kill", "-CONT", server)
+	r.onNode(t, "kill", "-CONT", server)
 	eventually(t, "the API server", func() error {
 		_, err := r.tryKubectl(t.Context(), "", "get", "pods")
 		return err

@@ -18,7 +18,8 @@ import (
 // call is one request that load repeats.
 type call struct {
 	operation, method, path, key, body string
-	want                               int // status
+	token                              func() string // in place of key, if it is not nil
+	want                               int           // status
 }
 
 // load repeats every operation from several clients, and compares each answer with the first one.
@@ -50,7 +51,7 @@ func (r *release) everyOperation() []call {
 			c.path += "?embeddable_id=emb_solar7kq2"
 		}
 		switch route.Auth {
-		case routes.APIKey:
+		case routes.APIKey, routes.AnyKey:
 			c.key = r.apiKey
 		case routes.InternalKey:
 			c.method, c.key, c.body = http.MethodPost, r.internalKey, `{"projectId":"pr_demo"}`
@@ -104,6 +105,9 @@ func (c call) do(ctx context.Context, client *http.Client, url string) (int, []b
 	}
 	if c.key != "" {
 		req.Header.Set("X-Api-Key", c.key)
+	}
+	if c.token != nil {
+		req.Header.Set("Authorization", "Bearer "+c.token())
 	}
 	if c.body != "" {
 		req.Header.Set("Content-Type", "application/json")

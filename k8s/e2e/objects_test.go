@@ -20,14 +20,15 @@ type consumed struct {
 	LastError           string `json:"last_error"`
 }
 
-func (r *release) consumed(t testing.TB) (consumed, error) {
-	out, err := r.tryKubectl(t.Context(), "", "logs", "deployment/consumer", "--tail=1")
+// consumed returns the last report of a Deployment of the sample consumer.
+func (r *release) consumed(t testing.TB, deployment string) (consumed, error) {
+	out, err := r.tryKubectl(t.Context(), "", "logs", "deployment/"+deployment, "--tail=1")
 	if err != nil {
 		return consumed{}, err
 	}
 	var c consumed
 	if err := json.Unmarshal([]byte(out), &c); err != nil {
-		return consumed{}, fmt.Errorf("the consumer says %q: %w", out, err)
+		return consumed{}, fmt.Errorf("the %s says %q: %w", deployment, out, err)
 	}
 	return c, nil
 }
@@ -35,9 +36,15 @@ func (r *release) consumed(t testing.TB) (consumed, error) {
 // testConsumer checks that a pod can read entries with the key in the mounted Secret of an APIKey.
 func (r *release) testConsumer(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/consumer.yaml"), "apply", "-f", "-")
-	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/consumer")
-	eventually(t, "reads by the consumer", func() error {
-		c, err := r.consumed(t)
+	r.awaitReads(t, "consumer")
+}
+
+// awaitReads waits until a Deployment of the sample consumer has read.
+func (r *release) awaitReads(t *testing.T, deployment string) {
+	t.Helper()
+	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/"+deployment)
+	eventually(t, "reads by the "+deployment, func() error {
+		c, err := r.consumed(t, deployment)
 		if err != nil || c.Reads == 0 {
 			return fmt.Errorf("%+v, %w", c, err)
 		}
@@ -73,7 +80,7 @@ func (r *release) testRotated(t *testing.T) {
 	var c consumed
 	eventually(t, "the consumer with two keys", func() error {
 		var err error
-		if c, err = r.consumed(t); err != nil || c.Keys < 2 {
+		if c, err = r.consumed(t, "consumer"); err != nil || c.Keys < 2 {
 			return fmt.Errorf("%+v, %w", c, err)
 		}
 		return nil

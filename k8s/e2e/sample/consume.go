@@ -15,17 +15,22 @@ import (
 type progress struct {
 	Reads     int    `json:"reads"`
 	Failed    int    `json:"failed"`
-	Keys      int    `json:"keys"` // how many keys have been in the file so far
+	Keys      int    `json:"keys"` // how many keys or tokens have been in the file so far
 	LastError string `json:"last_error,omitempty"`
 }
 
-// consume reads the first entry of a project repeatedly until ctx ends, with the key in LECTERN_API_KEY_FILE, which the
-// kubelet updates after a rotation. It tries each read up to twice, because a busy node may ask clients to retry.
+// consume reads the first entry of a project repeatedly until ctx ends, with the key in LECTERN_API_KEY_FILE or the token in
+// LECTERN_TOKEN_FILE. The kubelet updates both files. With LECTERN_REGION_URL, consume also looks up the project's region before
+// each read. It tries each request up to twice, because a busy node may ask clients to retry.
 func consume(ctx context.Context, getenv func(string) string, out *json.Encoder) error {
 	var p progress
 	var last string
-	key := func(context.Context) (string, error) {
-		content, err := os.ReadFile(getenv("LECTERN_API_KEY_FILE"))
+	file, credential := getenv("LECTERN_API_KEY_FILE"), client.WithAPIKeyFunc
+	if token := getenv("LECTERN_TOKEN_FILE"); token != "" {
+		file, credential = token, client.WithTokenFunc
+	}
+	current := func(context.Context) (string, error) {
+		content, err := os.ReadFile(file)
 		now := strings.TrimSpace(string(content))
 		if err == nil && now != last {
 			last = now
@@ -33,13 +38,28 @@ func consume(ctx context.Context, getenv func(string) string, out *json.Encoder)
 		}
 		return now, err
 	}
-	reader, err := client.New(getenv("LECTERN_URL"), client.WithAPIKeyFunc(key), client.WithRetry(client.Retry{Attempts: 2}))
+	retry := client.WithRetry(client.Retry{Attempts: 2})
+	reader, err := client.New(getenv("LECTERN_URL"), credential(current), retry)
 	if err != nil {
 		return err
 	}
+	lookUp := func() error { return nil }
+	if url := getenv("LECTERN_REGION_URL"); url != "" {
+		regions, err := client.New(url, credential(current), retry)
+		if err != nil {
+			return err
+		}
+		lookUp = func() error {
+			_, err := regions.Region(ctx, getenv("LECTERN_PROJECT_ID"), time.Time{})
+			return err
+		}
+	}
 	said := time.Now()
 	for ctx.Err() == nil {
-		page, err := reader.EntriesPage(ctx, getenv("LECTERN_PROJECT_ID"), client.EntryQuery{Paging: client.Paging{Limit: 1}})
+		page, err := client.Page[client.Entry]{}, lookUp()
+		if err == nil {
+			page, err = reader.EntriesPage(ctx, getenv("LECTERN_PROJECT_ID"), client.EntryQuery{Paging: client.Paging{Limit: 1}})
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil

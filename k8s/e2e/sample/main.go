@@ -1,6 +1,7 @@
 // Command sample is an example of a program that uses Lectern from inside its cluster:
 //
-//	sample consume   reads entries with the API key of a mounted Secret, which may be rotated meanwhile
+//	sample consume   reads entries with the API key of a mounted Secret, or with the projected token of a ServiceAccount. Both may
+//	                 be rotated meanwhile
 //	sample region    asks the region service by its cluster DNS name, with the Go client
 //	sample echo      is a third party for the credential proxy: it answers with the digest of a header
 //
