@@ -21,7 +21,7 @@ type Record struct {
 	LastUsedAt time.Time
 	// Foreign reports that the key was imported and does not have the form of [Mint].
 	Foreign bool
-	// Identity is who has the rights of the record without a key, or zero if the record is of a key.
+	// Identity is the subject or the group that has the rights of the record in place of a key. Zero: a key has the rights.
 	Identity Identity
 	// Owner is the object for which a program manages the key, or zero if people manage it. Look-ups of one key leave
 	// Owner out.
