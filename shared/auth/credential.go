@@ -24,7 +24,7 @@ func (i *Issuers) keyOrToken(text string) Credential {
 // issuers are configured (RFC 6750, section 2.1). The error is [ErrMissing] without a credential, and [ErrBoth] for both. The
 // error is [ErrMalformed] if a header is sent twice, because the server cannot know which value the client means.
 func (i *Issuers) credentialOf(h http.Header) (Credential, error) {
-	keys, token := h[KeyHeader], ""
+	token := ""
 	if i != nil {
 		for n, value := range h["Authorization"] {
 			scheme, rest, _ := strings.Cut(value, " ")
@@ -37,16 +37,24 @@ func (i *Issuers) credentialOf(h http.Header) (Credential, error) {
 		}
 	}
 	switch {
-	case token != "" && len(keys) > 0:
+	case token != "" && len(h[KeyHeader]) > 0:
 		return Credential{}, ErrBoth
 	case token != "":
 		return Credential{token: token}, nil
-	case len(keys) == 0:
-		return Credential{}, ErrMissing
-	case len(keys) > 1:
-		return Credential{}, ErrMalformed
 	}
-	return Credential{key: keys[0]}, nil
+	key, err := keyOf(h)
+	return Credential{key: key}, err
+}
+
+// keyOf returns the key in the headers h. The error is [ErrMissing], or [ErrMalformed] if the header is sent twice.
+func keyOf(h http.Header) (string, error) {
+	switch values := h[KeyHeader]; len(values) {
+	case 0:
+		return "", ErrMissing
+	case 1:
+		return values[0], nil
+	}
+	return "", ErrMalformed
 }
 
 // challenge says in an answer Unauthorized which credentials are accepted (RFC 9110, section 11.6.1). Without issuers,

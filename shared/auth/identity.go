@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // maxIdentity is the longest issuer, subject and group of an [Identity], in bytes.
@@ -31,22 +31,10 @@ func (i Identity) Validate() error {
 	u, err := url.Parse(i.Issuer)
 	named := i.Subject + i.Group
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || (i.Subject == "") == (i.Group == "") ||
-		len(i.Issuer) > maxIdentity || len(named) > maxIdentity || !printable(i.Issuer) || !printable(named) {
+		len(i.Issuer) > maxIdentity || len(named) > maxIdentity || !wire.Printable(i.Issuer) || !wire.Printable(named) {
 		return errors.New("the URL of an issuer, with either a subject or a group, each of up to 512 bytes of printable text")
 	}
 	return nil
-}
-
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
 }
 
 // String returns the identity in one line, such as `subject "ana" of https://login.example.com`.

@@ -22,7 +22,7 @@ const (
 	maxVerified = 10_000
 )
 
-// bearer is who sent a verified token.
+// bearer holds the identity and the groups that a verified token proves, and the time at which the token expires.
 type bearer struct {
 	hash     Hash   // of the subject
 	groups   string // the hashes of the groups, one after the other

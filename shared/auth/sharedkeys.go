@@ -67,11 +67,11 @@ func (s *SharedKeys) check(r *http.Request) error {
 // findKey returns the index of the request's key in keys. The error is the apierr to answer: Unauthorized, or
 // RateLimited if the client's network has sent too many refused keys.
 func findKey(r *http.Request, keys *trustedkeys.Set) (int, error) {
-	c, err := (*Issuers)(nil).credentialOf(r.Header)
+	key, err := keyOf(r.Header)
 	if err != nil {
 		return 0, apierr.NotAuthorized().Because(err)
 	}
-	found, err := keys.Find(httpapi.Network(httpapi.InfoFrom(r.Context()).ClientAddress), c.key)
+	found, err := keys.Find(httpapi.Network(httpapi.InfoFrom(r.Context()).ClientAddress), key)
 	if errors.Is(err, trustedkeys.ErrUnknown) {
 		return 0, apierr.NotAuthorized().Because(err)
 	}

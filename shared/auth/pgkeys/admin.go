@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -81,7 +79,7 @@ func (o *MintOptions) complete(now time.Time) error {
 	if !wire.ValidIdentifier(o.ProjectID) {
 		errs = append(errs, &Invalid{"projectId", o.ProjectID, "1 to 256 bytes of UTF-8 without NUL"})
 	}
-	if len(o.Name) > 256 || !printable(o.Name) {
+	if len(o.Name) > 256 || !wire.Printable(o.Name) {
 		errs = append(errs, &Invalid{"name", o.Name, "up to 256 bytes of printable text"})
 	}
 	if o.Scopes == 0 {
@@ -99,18 +97,6 @@ func (o *MintOptions) complete(now time.Time) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
 }
 
 const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms,

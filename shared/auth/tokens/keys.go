@@ -88,7 +88,7 @@ func (s *keySet) up() bool {
 func (s *keySet) run(ctx context.Context) {
 	defer s.client.CloseIdleConnections()
 	for {
-		s.readOnce()
+		<-s.readSoon()
 		next := readEvery
 		if !s.up() {
 			next = readAgain
@@ -138,8 +138,6 @@ func (s *keySet) known(id string) (found []crypto.PublicKey, wait time.Duration,
 func (s *keySet) readSoon() <-chan singleflight.Result {
 	return s.reads.DoChan("", func() (any, error) { s.readNow(); return nil, nil })
 }
-
-func (s *keySet) readOnce() { <-s.readSoon() }
 
 // readNow replaces the keys by those that the issuer has now. If the issuer cannot be reached, the keys stay.
 func (s *keySet) readNow() {
