@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"net"
+	"regexp"
 	"testing"
 	"time"
 
@@ -107,16 +108,20 @@ func (r *running) Stop() error {
 	return err
 }
 
-// quiet waits until the operator has sent no write for a while, and returns the number of its writes.
+// quiet waits until no reconcile runs and the operator has sent no write for a while, and returns the number of its
+// writes. A reconcile that waits for the region service or for a place of the API server has not ended.
 func (r *running) quiet(t testing.TB) int {
 	t.Helper()
 	const still = 300 * time.Millisecond
 	last, since := r.Requests.Writes(), time.Now()
 	eventually.True(t, "the operator rests", func() bool {
-		if now := r.Requests.Writes(); now != last {
+		if now := r.Requests.Writes(); now != last || reconciles.MatchString(metricsOf(t, r.URL)) {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) > still
 	})
 	return last
 }
+
+// reconciles finds a controller with a reconcile that runs or waits for a worker.
+var reconciles = regexp.MustCompile(`(?m)^(controller_runtime_active_workers|workqueue_depth){.*} [1-9]`)

@@ -103,6 +103,7 @@ func TestProjectDrift(t *testing.T) {
 	p := newProject(named("one"), "pr_drift")
 	c.Create(t, p)
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	c.AwaitReady(t, newProject(in(c.Namespace, "pr-1"), "pr_1"), v1alpha1.ReasonSynced)
 	first.quiet(t)
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
