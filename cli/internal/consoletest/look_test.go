@@ -94,6 +94,27 @@ func (b *tab) picture(name string) {
 	}
 }
 
+// allLooks checks a state of a page in windows of all sizes, light and dark: that the page fits into the window, and the
+// accessibility. allLooks takes a picture of each, and leaves a light window of 1280 pixels.
+func (b *tab) allLooks(source, state string) {
+	b.Helper()
+	for _, width := range []int64{2560, 390, 1280} {
+		for _, scheme := range []string{"dark", "light"} {
+			b.look(width, scheme)
+			when := fmt.Sprintf("%s at %d px, %s", state, width, scheme)
+			b.fits(when)
+			b.picture(fmt.Sprintf("%s-%d-%s", state, width, scheme))
+			switch {
+			case width > 390:
+			case scheme == "light":
+				b.accessible(source, when)
+			default:
+				b.accessible(source, when, "color-contrast")
+			}
+		}
+	}
+}
+
 // TestLongLook checks each page in windows of all sizes, light and dark. It checks accessibility once for each layout,
 // and the rules about colours once for each scheme.
 func TestLongLook(t *testing.T) {

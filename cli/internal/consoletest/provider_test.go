@@ -189,6 +189,7 @@ func (b *tab) login(name string) {
 func TestLongSignInWithProvider(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	source := axe(t)
 	b := newTab(t, w)
 	b.breaks() // the browser logs each 401, and the provider's failures
 	b.provider = w.issuer.URL
@@ -202,6 +203,8 @@ func TestLongSignInWithProvider(t *testing.T) {
 
 	const shared = "/console/p/" + demoProject + "/experiments?status=running"
 	b.open(shared)
+	b.until("the form", `document.querySelector("form input[name=key]")`)
+	b.allLooks(source, "provider-sign-in")
 	b.clickText(button)
 	b.login("ada")
 	b.until("the page of the address", `document.querySelector("h1")?.innerText === "Experiments"`)
@@ -221,6 +224,7 @@ func TestLongSignInWithProvider(t *testing.T) {
 	if text := b.text("main"); strings.Contains(text, "Copy with the key") {
 		t.Error("the page offers to copy a key")
 	}
+	b.allLooks(source, "provider-projects")
 	b.clickText("The second")
 	b.until("the other project", `document.querySelector("nav .project")?.innerText.includes("The second")`)
 
@@ -264,6 +268,7 @@ func TestLongSignInWithProvider(t *testing.T) {
 		void [...document.querySelectorAll("nav a:not([aria-current])")].find((a) => /Embeddables|Experiments/.test(a.innerText))?.click()`)
 	left := b.address()
 	b.shows("The sign-in provider refused")
+	b.allLooks(source, "provider-refused")
 	if got := b.stored()["session"]; slices.Contains(got, "lectern.session") {
 		t.Errorf("the browser keeps %q after a refused renewal", got)
 	}
@@ -292,6 +297,7 @@ func TestLongSignInWithProvider(t *testing.T) {
 	if got, want := b.text("[data-identity]"), "issuer: "+w.issuer.URL+"\nsubject: bob"; strings.TrimSpace(got) != want {
 		t.Errorf("the identity is %q, want %q", got, want)
 	}
+	b.allLooks(source, "provider-no-project")
 	b.token()
 	b.open("/console/p/" + demoProject + "/overview")
 	b.shows("You may not read this")
@@ -304,8 +310,9 @@ func TestLongSignInWithProvider(t *testing.T) {
 	b.clickText(button)
 	b.state("sign-in")
 	b.shows("The sign-in provider cannot be reached")
+	b.allLooks(source, "provider-down")
 	w.issuer.set(provider, false)
-	b.clickText("Try again")
+	b.clickText(button)
 	b.until("the provider's page", `document.querySelector("input[name=login]")`)
 	b.open("/console/")
 }

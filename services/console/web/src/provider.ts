@@ -30,7 +30,7 @@ async function from<T>(conversation: (server: oauth.AuthorizationServer) => Prom
   }
 }
 
-const refusal = (error: string, description = "") => new SignInError("The sign-in provider refused", `${error} ${description}`, true);
+const refusal = (error: string, description = "") => new SignInError("The sign-in provider refused", [error, description].filter(Boolean).join(": "), true);
 
 /** begin returns where the sign-in begins, and what finish needs after it. */
 export const begin = (): Promise<{ to: URL; pending: Pending }> =>

@@ -41,15 +41,15 @@ export function SignIn({ project }: { project: string }) {
             You are signed in to <bdi>{other.project}</bdi>. To look at <bdi>{project}</bdi>, sign in with one of its keys.
           </p>
         ) : (
-          <p class="muted">See what visitors answered, and where they left. An operator gives you the id of your project and a key for it.</p>
+          <p class="muted">See what visitors answered, and where they left.{!settings && " An operator gives you the id of your project and a key for it."}</p>
         )}
         {settings && (
           <>
             <button type="button" disabled={signing.value === "busy"} onClick={beginSignIn}>
               {signing.value === "busy" ? "Signing in…" : `Sign in with ${new URL(settings.issuer).host}`}
             </button>
-            {signing.value instanceof Error && <Problem error={signing.value} retry={beginSignIn} />}
-            <p class="muted small">Or with a key of a project:</p>
+            {signing.value instanceof Error && <Problem error={signing.value} />}
+            <p class="muted small">Or with the id of a project and a key for it, which an operator gives you:</p>
           </>
         )}
         <label>
