@@ -33,8 +33,18 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // HashKey returns the hash of a key's text. The text may have any form, because HashKey does not check it.
 func HashKey(text string) Hash {
+	if len(text) > maxForeign {
+		return hashToken(text)
+	}
 	// A copy on the stack: a conversion of the string would allocate.
 	var buf [maxForeign]byte
+	n := copy(buf[:], text)
+	return sha256.Sum256(buf[:n])
+}
+
+// hashToken is HashKey for tokens, most of which fit into its larger buffer. To clear such a buffer would slow HashKey down.
+func hashToken(text string) Hash {
+	var buf [2048]byte
 	if len(text) > len(buf) {
 		return sha256.Sum256([]byte(text))
 	}
