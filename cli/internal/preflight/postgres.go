@@ -161,8 +161,8 @@ func poolerFault(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ok && strings.Contains(pg.Message, "statement_timeout"):
-		return errors.New("a pooler refuses statement_timeout: set its ignore_startup_parameters = statement_timeout, or STATEMENT_TIMEOUT=0")
+	case ok && strings.Contains(pg.Message, "startup parameter"):
+		return errors.New("a pooler refuses statement_timeout or jit: set its ignore_startup_parameters = statement_timeout,jit, or STATEMENT_TIMEOUT=0")
 	case ok && (pg.Code == "26000" || pg.Code == "42P05"): // the name of a prepared statement is unknown, or taken
 		return errors.New("a pooler loses prepared statements: set its max_prepared_statements, or default_query_exec_mode=cache_describe in the URL")
 	}

@@ -233,7 +233,7 @@ func TestJudgements(t *testing.T) {
 		{"Redis 6", redisVersion("6.2.14"), "the server is Redis 6.2.14: use Redis 7 or later"},
 		{"Redis 7", redisVersion("7.0.0"), ""},
 		{"Redis 10", redisVersion("10.0.1"), ""},
-		{"a pooler and statement_timeout", pooler("08P01", "unsupported startup parameter: statement_timeout"), "a pooler refuses statement_timeout: set its ignore_startup_parameters"},
+		{"a pooler and statement_timeout", pooler("08P01", "unsupported startup parameter: statement_timeout"), "a pooler refuses statement_timeout or jit: set its ignore_startup_parameters"},
 		{"a pooler and prepared statements", pooler("26000", "prepared statement \"a\" does not exist"), "a pooler loses prepared statements: set its max_prepared_statements"},
 		{"a pooler and names", pooler("42P05", "prepared statement \"a\" already exists"), "a pooler loses prepared statements: set its max_prepared_statements"},
 		{"no pooler", poolerFault(nil), ""},

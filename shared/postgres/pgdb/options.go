@@ -29,8 +29,8 @@ type Options struct {
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
 	// The longest time that a statement or transaction runs. Postgres ends the statement; if Postgres hangs, the service
-	// closes the connection a second later. 0: the role's own setting applies, as poolers require, and the service ends a
-	// statement after 30 s.
+	// closes the connection a second later. 0: the role's own settings of statement_timeout and jit apply, as poolers
+	// require, and the service ends a statement after 30 s. Otherwise the service turns jit off.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
 	// OwnTimeout is when the service ends a statement if StatementTimeout is 0. Tests set it; 0: 30 seconds.
@@ -111,6 +111,8 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	conn.RuntimeParams["timezone"] = "UTC" // Raw parses times in text format as UTC
 	if o.StatementTimeout > 0 {
 		conn.RuntimeParams["statement_timeout"] = fmt.Sprint(o.StatementTimeout.Milliseconds())
+		// Postgres would compile the insights to machine code, which takes longer than they run.
+		conn.RuntimeParams["jit"] = "off"
 	}
 	if tracing(o.TracerProvider) {
 		conn.Tracer = otelpgx.NewTracer(

@@ -194,11 +194,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// refused adds the remedy to the error of a pooler that refuses the parameter statement_timeout. refused returns any
-// other error unchanged.
+// refused adds the remedy to the error of a pooler that refuses a parameter of [Options]. refused returns any other
+// error unchanged.
 func refused(err error) error {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(pg.Message, "statement_timeout") {
-		return fmt.Errorf("a pooler between the service and Postgres refuses statement_timeout: set STATEMENT_TIMEOUT=0, with which the service itself ends a statement after %v: %w", ownTimeout, err)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(pg.Message, "startup parameter") {
+		return fmt.Errorf("a pooler between the service and Postgres refuses statement_timeout or jit: set STATEMENT_TIMEOUT=0, with which the service itself ends a statement after %v: %w", ownTimeout, err)
 	}
 	return err
 }

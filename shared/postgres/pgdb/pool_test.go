@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -168,19 +169,24 @@ func TestStatementTimeout(t *testing.T) {
 	if _, err := p.Exec(t.Context(), `SELECT pg_sleep(60)`); !isUnavailable(err) {
 		t.Errorf("a slow statement: %v, want unavailable", err)
 	}
+	var jit string
+	if err := p.QueryRow(t.Context(), []any{&jit}, `SHOW jit`); err != nil || jit != "off" {
+		t.Errorf("jit is %q, %v; want off", jit, err)
+	}
 }
 
-// TestOwnTimeout checks that without STATEMENT_TIMEOUT the service ends a statement, and that its connection sets no limit of
-// its own, which a pooler may refuse.
+// TestOwnTimeout checks that without STATEMENT_TIMEOUT the service ends a statement, and that its connection sets no parameter
+// that a pooler may refuse.
 func TestOwnTimeout(t *testing.T) {
 	db := pgtest.Database(t, notes())
 	admin := pgtest.Server(t).AdminURL()
-	var limit string
+	var set []string
 	usual := open(t, db.IngestURL, pgdb.Options{})
-	if err := usual.QueryRow(t.Context(), []any{&limit}, `SELECT setting FROM pg_settings WHERE name = 'statement_timeout' AND source <> 'client'`); err != nil {
-		t.Errorf("the connection sets statement_timeout: %v", err)
+	err := usual.QueryRow(t.Context(), []any{&set}, `SELECT coalesce(array_agg(name ORDER BY name COLLATE "C"), '{}') FROM pg_settings WHERE source = 'client'`)
+	if want := []string{"TimeZone", "application_name"}; err != nil || !slices.Equal(set, want) {
+		t.Errorf("the connection sets %q, %v; want %q, which poolers know", set, err, want)
 	}
-	err := usual.InTx(t.Context(), func(ctx context.Context, _ pgx.Tx) error {
+	err = usual.InTx(t.Context(), func(ctx context.Context, _ pgx.Tx) error {
 		if end, ok := ctx.Deadline(); !ok || time.Until(end) > 30*time.Second || time.Until(end) < 20*time.Second {
 			t.Errorf("a transaction ends at %v, in %v; want 30 s", end, time.Until(end))
 		}
@@ -455,8 +461,8 @@ func BenchmarkQuery(b *testing.B) {
 	})
 }
 
-// A pooler that takes no statement_timeout is named with the cure.
-func TestAPoolerRefusesTheTimeout(t *testing.T) {
+// A pooler that refuses a parameter is named with the cure.
+func TestAPoolerRefusesAParameter(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -470,7 +476,7 @@ func TestAPoolerRefusesTheTimeout(t *testing.T) {
 			}
 			backend := pgproto3.NewBackend(conn, conn)
 			if _, err := backend.ReceiveStartupMessage(); err == nil {
-				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: statement_timeout"})
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: jit"})
 				_ = backend.Flush()
 			}
 			_ = conn.Close()
