@@ -104,7 +104,7 @@ func bringUp(chromium string) (*world, error) {
 	atStop(func() error {
 		// Postgres and the browser still write for a moment after they were asked to stop.
 		var err error
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if err = errors.Join(pglocal.Remove(filepath.Join(folder, "lectern", "postgres")), os.RemoveAll(folder)); err == nil {
 				return nil
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/files"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -223,16 +224,13 @@ func (g *gateway) start() {
 	if err := g.cmd.Start(); err != nil {
 		g.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Succeeds(g.t, "versitygw listens", func() error {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+g.port)
 		if err == nil {
 			_ = conn.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("versitygw does not listen: %v", err)
-		}
-	}
+		return err
+	})
 }
 
 func (g *gateway) kill() {

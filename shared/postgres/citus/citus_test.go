@@ -217,13 +217,12 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	t.Cleanup(reads.Close)
 	serving := func(want int) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			if _, n := reads.Standbys(); n == want {
-				return
-			} else if time.Now().After(deadline) {
-				t.Fatalf("%d nodes are read from, want %d", n, want)
+		eventually.Succeeds(t, "the nodes that are read from", func() error {
+			if _, n := reads.Standbys(); n != want {
+				return fmt.Errorf("%d, want %d", n, want)
 			}
-		}
+			return nil
+		})
 	}
 	serving(2)
 	var good atomic.Int64
