@@ -90,8 +90,12 @@ func (l *Login) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	s.Note("Key %s of project %s may %s. It is stored as the context %s in %s.",
-		own.ID, l.Project, strings.Join(own.Scopes, ", "), name, s.ContextFile())
+	right, what := "Key", "The key"
+	if stored.Login != nil {
+		right, what = "Grant", "The login"
+	}
+	s.Note("%s %s of project %s may %s. %s is stored as the context %s in %s.",
+		right, own.ID, l.Project, strings.Join(own.Scopes, ", "), what, name, s.ContextFile())
 	return nil
 }
 

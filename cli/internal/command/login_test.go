@@ -85,7 +85,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("something was stored: %v", err)
 	}
 
-	ok(m.run(t, url+"\npr_1\n", "rk_1", nil, "login"), "Key key_1 of project pr_1 may entries:read. It is stored as the context pr_1")
+	ok(m.run(t, url+"\npr_1\n", "rk_1", nil, "login"), "Key key_1 of project pr_1 may entries:read. The key is stored as the context pr_1")
 	ok(m.run(t, "", "", nil, "whoami"), `"keyId":"key_1"`)
 	ok(m.run(t, "rk_2\n", "", nil, "login", "--url", other, "--project", "pr_2", "--name", "shop"), "the context shop")
 	ok(m.run(t, "", "", nil, "get", "entries"), `{"entry_id":"e0"}`)

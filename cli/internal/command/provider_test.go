@@ -178,7 +178,7 @@ func TestLoginAtAProvider(t *testing.T) {
 
 	r := m.run(t, "", "", nil, login...)
 	says(r, shell.ExitOK, "Open https://id.example.com/device in a browser, and enter the code WDJB-MJHT.")
-	says(r, shell.ExitOK, "Key key_1 of project pr_1 may entries:read. It is stored as the context shop")
+	says(r, shell.ExitOK, "Grant key_1 of project pr_1 may entries:read. The login is stored as the context shop")
 	if info, err := os.Stat(filepath.Join(m.folder, "contexts.json")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
