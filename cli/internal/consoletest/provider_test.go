@@ -240,6 +240,15 @@ func TestLongSignInWithProvider(t *testing.T) {
 		t.Error("two tabs have one token")
 	}
 
+	// A duplicate of a tab has its storage, and forgets the tokens. They stay in the first tab, also after a reload.
+	duplicate := b.another("/console/")
+	copied := eval[string](b, `sessionStorage.getItem("lectern.session")`)
+	eval[bool](duplicate, `sessionStorage.setItem("lectern.session", `+quote(copied)+`), true`)
+	duplicate.open(shared)
+	duplicate.until("the sign-in", `document.querySelector("form input[name=key]") && !sessionStorage.getItem("lectern.session")`)
+	b.run(page.BringToFront(), chromedp.Reload())
+	b.until("the page", `document.querySelector("nav a[aria-current]")`)
+
 	// A token is renewed before it expires, and after a 401. A page that nobody sees sends no requests.
 	b.run(page.BringToFront())
 	renewed := func(before string) { b.until("a new token", tokenOfTab+` && `+tokenOfTab+` !== `+quote(before)) }

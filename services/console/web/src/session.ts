@@ -1,6 +1,7 @@
 // The session: a project and an API key for it, or the tokens of a provider. It lives in a tab's session storage and in
 // memory, nowhere else. A new tab of the same browser asks the open ones for a key, so that a link can be opened in a tab
-// of its own. Tokens stay in their tab.
+// of its own. Tokens stay in their tab. A browser that duplicates a tab copies its storage, so the duplicate forgets them: many
+// providers end all sessions if two tabs renew with one refresh token.
 import { signal } from "@preact/signals";
 import { address, go, here } from "./router.ts";
 import type { Tokens } from "./tokens.ts";
@@ -10,6 +11,8 @@ export interface Session {
   key: string;
   /** Set in place of project and key after a sign-in with the provider: the address says the project. */
   tokens?: Tokens;
+  /** Names the tab of the tokens. A duplicate of the tab has the same name. */
+  tab?: string;
 }
 
 const stored = "lectern.session";
@@ -40,13 +43,21 @@ export const asking = signal(false);
 /** How long this tab shows nothing while it waits for an answer, in milliseconds. A later answer still signs in. */
 const patience = 300;
 
+/** How long this tab heeds that it is a duplicate, in milliseconds. Meanwhile it calls no other tab one. */
+const fresh = 10_000;
+
 // Only pages of this origin hear it.
 const tabs = new BroadcastChannel(stored);
 
-/** shareSession takes the session of another tab if this one has none, and gives it to tabs that ask. */
+/**
+ * shareSession takes the session of another tab if this one has none, and gives it to tabs that ask. It forgets tokens that
+ * another tab has, too.
+ */
 export function shareSession(): void {
   const asked = !session.peek();
-  tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean }>) => {
+  const tab = session.peek()?.tab;
+  const began = Date.now();
+  tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean; opens?: string; taken?: string }>) => {
     const current = session.peek();
     if (data.ends && current) forget();
     else if (data.wants !== undefined && current?.key && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
@@ -54,8 +65,13 @@ export function shareSession(): void {
       const { project } = here.peek();
       if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
       if (project === "") go(address(data.has.project, "overview"), { replace: true });
+    } else if (current?.tab && (data.opens === current.tab || data.taken === current.tab)) {
+      const isFresh = tab === current.tab && Date.now() < began + fresh;
+      if (data.opens && !isFresh) tabs.postMessage({ taken: current.tab });
+      if (data.taken && isFresh) endSession();
     }
   });
+  if (tab) tabs.postMessage({ opens: tab });
   if (!asked) return;
   asking.value = true;
   tabs.postMessage({ wants: here.peek().project });

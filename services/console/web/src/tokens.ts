@@ -100,7 +100,7 @@ export function takeAnswer(): void {
   go(pending?.to ?? "/console/", { replace: true });
   void attempt(async ({ finish }) => {
     if (!pending) throw new SignInError("This sign-in began in another tab", "Sign in again.");
-    saveSession({ project: "", key: "", tokens: await finish(answer, pending) });
+    saveSession({ project: "", key: "", tokens: await finish(answer, pending), tab: crypto.randomUUID() });
   });
 }
 
