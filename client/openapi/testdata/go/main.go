@@ -94,6 +94,10 @@ func run(ctx context.Context) error {
 	answered("getProject", status(home), body(home), err, func() bool { return home.JSON200.Title == "Demo" })
 	own, err := c.GetKeyWithResponse(ctx, project, key)
 	answered("getKey", status(own), body(own), err, func() bool { return own.JSON200.ProjectId == project && own.JSON200.ExpiresAt == nil })
+	projects, err := c.ListMyProjectsWithResponse(ctx, key)
+	answered("listMyProjects", status(projects), body(projects), err, func() bool {
+		return len(*projects.JSON200) == 1 && (*projects.JSON200)[0].ProjectId == project
+	})
 	region, err := c.LookUpProjectRegionWithResponse(ctx, RegionLookUp{ProjectId: project, At: &at}, header("X-Api-Key", os.Getenv("LECTERN_INTERNAL_API_KEY")))
 	answered("lookUpProjectRegion", status(region), body(region), err, func() bool { return region.JSON200.Region == "Europe/Berlin" && region.JSON200.OffsetInMinutes == 60 })
 	yaml, err := c.GetDescriptionYAMLWithResponse(ctx)

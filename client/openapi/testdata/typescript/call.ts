@@ -139,6 +139,7 @@ answered(
   await client.GET("/projects/{projectId}/key", { params: { path: { projectId } }, headers: key }),
   (own) => own.projectId === projectId && own.expires_at === null,
 );
+answered("listMyProjects", await client.GET("/me/projects", { headers: key }), (projects) => projects.length === 1 && projects[0]?.projectId === projectId);
 answered(
   "lookUpProjectRegion",
   await client.POST("/api/projects/region", {

@@ -14,7 +14,8 @@ export function Dialog({ label, close, children }: { label: string; close: () =>
     element.current?.showModal();
   }, []);
   return (
-    <dialog ref={element} aria-label={label} onClose={close} onClick={(e) => e.target === element.current && element.current?.close()}>
+    // The browser reports a close later, perhaps when another dialog has taken the place of this one.
+    <dialog ref={element} aria-label={label} onClose={() => element.current && close()} onClick={(e) => e.target === element.current && element.current?.close()}>
       <div class="inside">{children}</div>
     </dialog>
   );
