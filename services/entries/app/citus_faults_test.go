@@ -210,12 +210,13 @@ func (f *fleet) compare(t *testing.T, s, quiet seen) {
 	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); at the same time entries %v and the control %v (quiet: %v)",
 		p99(others), float64(p99(others))/float64(p99(was)), p99(was), p99(s.others["entries"]), p99(s.control), p99(quiet.control))
 	// The machine may be busier than in the quiet period, which affects all requests.
-	if limit := max(slow, 3*max(p99(was), p99(s.control))); p99(others) > limit {
+	limit := max(slow, 3*max(p99(was), p99(s.control)))
+	if p99(others) > limit {
 		t.Errorf("others wait: p99 %v, quiet %v, elsewhere at the same time %v", p99(others), p99(was), p99(s.control))
 	}
 	median := faulttest.Quantile(own.Refusals, 0.5)
 	t.Logf("its own are refused at the median after %v, at worst after %v", median, faulttest.Quantile(own.Refusals, 1))
-	if median > max(100*time.Millisecond, p99(was)) {
+	if median > limit {
 		t.Errorf("its own are refused after %v", median)
 	}
 }
