@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	cfg.HTTP.CORSAllowedOrigins = nil // the API's pages may be anywhere, the console's files are for its own page
 	server, err := httpserver.New(httpserver.Options{
-		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: api.Routes(files), Headers: api.Headers(cfg.SignIn.ConnectOrigins()), Files: true,
+		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: api.Routes(files), Headers: api.Headers(cfg.SignIn.ConnectOrigins()),
 	})
 	if err != nil {
 		return err

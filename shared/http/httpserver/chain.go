@@ -127,7 +127,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	}
 	c.added = o.Headers
 	var err error
-	if c.compress, err = newCompression(o.Files); err != nil {
+	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
 	}
 	if c.cors = newCORS(o.Config); c.cors != nil {

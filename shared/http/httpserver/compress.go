@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzhttp"
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
@@ -14,14 +13,9 @@ import (
 const compressFrom = 1024
 
 // newCompression returns a wrapper that compresses a handler's body with gzip or zstd. Small bodies and types that are
-// not [compressible] stay as they are. The wrapper does not change entity tags. For files, gzip makes the smallest bodies.
-func newCompression(files bool) (func(http.Handler) http.HandlerFunc, error) {
-	level := gzip.DefaultCompression
-	if files {
-		level = gzip.BestCompression
-	}
+// not [compressible] stay as they are. The wrapper does not change entity tags.
+func newCompression() (func(http.Handler) http.HandlerFunc, error) {
 	return gzhttp.NewWrapper(
-		gzhttp.CompressionLevel(level),
 		gzhttp.MinSize(compressFrom),
 		gzhttp.SetContentType(false),
 		gzhttp.ContentTypeFilter(compressible))

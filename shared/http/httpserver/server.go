@@ -42,10 +42,6 @@ type Options struct {
 	// Headers are set in public answers before the handler runs, in place of the server's own of the same name. A
 	// handler may replace or delete these headers. If Plain is set, Headers has no effect. Nil: none.
 	Headers http.Header
-
-	// Files reports that the public answers are files, which browsers keep. The server compresses files with gzip as far
-	// as gzip can, because size then counts more than the time of the server.
-	Files bool
 	// Refuse answers with err a public request over MAX_IN_FLIGHT, or a wrong edge key from a network that has sent too
 	// many. Nil: [httpapi.WriteError].
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
