@@ -27,6 +27,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/local"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -103,13 +104,9 @@ func bringUp(chromium string) (*world, error) {
 	}
 	atStop(func() error {
 		// Postgres and the browser still write for a moment after they were asked to stop.
-		var err error
-		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			if err = errors.Join(pglocal.Remove(filepath.Join(folder, "lectern", "postgres")), os.RemoveAll(folder)); err == nil {
-				return nil
-			}
-		}
-		return err
+		return eventually.Try(func() error {
+			return errors.Join(pglocal.Remove(filepath.Join(folder, "lectern", "postgres")), os.RemoveAll(folder))
+		})
 	})
 	// Postgres may run as another user, which must be able to enter this folder.
 	if err := os.Chmod(folder, 0o711); err != nil {

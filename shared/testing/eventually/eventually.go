@@ -31,16 +31,18 @@ func True(t testing.TB, what string, ok func() bool) time.Duration {
 func Succeeds(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	for {
-		err := try()
-		took := time.Since(begin)
-		if err == nil {
-			return took
+	if err := Try(try); err != nil {
+		t.Fatalf("not within %v: %s: %v", limit, what, err)
+	}
+	return time.Since(begin)
+}
+
+// Try is [Succeeds] for code without a test. Try returns the last error if try never returns nil.
+func Try(try func() error) error {
+	for begin := time.Now(); ; time.Sleep(pause) {
+		if err := try(); err == nil || time.Since(begin) > limit {
+			return err
 		}
-		if took > limit {
-			t.Fatalf("not within %v: %s: %v", limit, what, err)
-		}
-		time.Sleep(pause)
 	}
 }
 
