@@ -18,9 +18,9 @@ const maxIdentity = 512
 // Identity is an issuer of tokens, and a subject or a group of that issuer, as a token proves them. A store keeps
 // the rights of an Identity in a [Record], as it keeps the rights of a key.
 type Identity struct {
-	Issuer  string // the issuer's URL, exactly as tokens have it (RFC 7519, iss)
-	Subject string // RFC 7519, sub; empty for a group
-	Group   string // one value of the issuer's groups claim; empty for a subject
+	Issuer  string `json:"issuer"`            // the issuer's URL, exactly as tokens have it (RFC 7519, iss)
+	Subject string `json:"subject,omitempty"` // RFC 7519, sub; empty for a group
+	Group   string `json:"group,omitempty"`   // one value of the issuer's groups claim; empty for a subject
 }
 
 // IsZero reports whether i names nobody, as the Identity of a key's record.
@@ -62,21 +62,17 @@ func (all *Identities) UnmarshalText(text []byte) error {
 		return nil
 	}
 	const allowed = `a JSON list such as [{"issuer":"https://login.example.com","subject":"ana"}]`
-	var given []struct {
-		Issuer  string `json:"issuer"`
-		Subject string `json:"subject"`
-	}
+	var given []Identity
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&given); err != nil {
 		return fmt.Errorf("%w; allowed: %s", err, allowed)
 	}
-	for _, g := range given {
-		i := Identity{Issuer: g.Issuer, Subject: g.Subject}
-		if err := i.Validate(); err != nil {
+	for _, i := range given {
+		if err := i.Validate(); err != nil || i.Group != "" {
 			return fmt.Errorf("%s was given; allowed: %s", i, allowed)
 		}
-		*all = append(*all, i)
 	}
+	*all = given
 	return nil
 }

@@ -26,9 +26,12 @@ func NewSharedKeys(keys []config.Secret) *SharedKeys { return &SharedKeys{keys: 
 // OrTokens returns SharedKeys that accept the keys of s, and tokens that v verifies and whose subject is one of
 // identities.
 func (s *SharedKeys) OrTokens(v *Verifier, identities Identities) *SharedKeys {
-	with := &SharedKeys{keys: s.keys, refusals: v.refusals}
+	if len(identities) == 0 {
+		return s
+	}
+	with := &SharedKeys{keys: s.keys, issuers: v.o.Issuers, refusals: v.refusals}
 	for _, i := range identities {
-		with.issuers, with.identities = v.o.Issuers, append(with.identities, i.Hash())
+		with.identities = append(with.identities, i.Hash())
 	}
 	return with
 }

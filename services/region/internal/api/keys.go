@@ -197,20 +197,13 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 		o.Value = config.NewSecret(key)
 	}
 	if httpapi.Given(fields.Identity) {
-		var i identity
-		if err := json.Unmarshal(fields.Identity, &i, json.RejectUnknownMembers(true)); err != nil || auth.Identity(i).Validate() != nil {
+		var i auth.Identity
+		if err := json.Unmarshal(fields.Identity, &i, json.RejectUnknownMembers(true)); err != nil || i.Validate() != nil {
 			return o, httpapi.InvalidField("identity", fields.Identity.String(), `{"issuer": "https://…", "subject": "…"} or {"issuer": "https://…", "group": "…"}`)
 		}
-		o.Identity = auth.Identity(i)
+		o.Identity = i
 	}
 	return o, nil
-}
-
-// identity is an [auth.Identity] in JSON.
-type identity struct {
-	Issuer  string `json:"issuer"`
-	Subject string `json:"subject,omitzero"`
-	Group   string `json:"group,omitzero"`
 }
 
 // parseScopes parses a JSON array of one or more names of scopes.
@@ -270,20 +263,20 @@ func keyFault(err error, keyID string) error {
 
 // keyRecord is the metadata of a key, as answers to administrators show it.
 type keyRecord struct {
-	ID         string     `json:"id"`
-	ProjectID  string     `json:"project_id"`
-	Name       string     `json:"name"`
-	Scopes     []string   `json:"scopes"`
-	Rate       *int       `json:"rate"`  // requests a second; null: the default
-	State      string     `json:"state"` // active, expired or revoked
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	Foreign    bool       `json:"foreign"`
-	Owner      *string    `json:"owner"`
-	Identity   *identity  `json:"identity"`     // null: a key has the rights
-	Key        string     `json:"key,omitzero"` // only in the answer that mints the key
+	ID         string         `json:"id"`
+	ProjectID  string         `json:"project_id"`
+	Name       string         `json:"name"`
+	Scopes     []string       `json:"scopes"`
+	Rate       *int           `json:"rate"`  // requests a second; null: the default
+	State      string         `json:"state"` // active, expired or revoked
+	CreatedAt  time.Time      `json:"created_at"`
+	ExpiresAt  *time.Time     `json:"expires_at"`
+	RevokedAt  *time.Time     `json:"revoked_at"`
+	LastUsedAt *time.Time     `json:"last_used_at"`
+	Foreign    bool           `json:"foreign"`
+	Owner      *string        `json:"owner"`
+	Identity   *auth.Identity `json:"identity"`     // null: a key has the rights
+	Key        string         `json:"key,omitzero"` // only in the answer that mints the key
 }
 
 func (k *keys) recordOf(r auth.Record) keyRecord {
@@ -297,7 +290,7 @@ func (k *keys) recordOf(r auth.Record) keyRecord {
 	return keyRecord{
 		ID: r.ID, ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: wire.OrNull(r.Rate), State: state,
 		CreatedAt: r.CreatedAt, ExpiresAt: wire.OrNull(r.ExpiresAt), RevokedAt: wire.OrNull(r.RevokedAt), LastUsedAt: wire.OrNull(r.LastUsedAt),
-		Foreign: r.Foreign, Owner: wire.OrNull(r.Owner.Name), Identity: wire.OrNull(identity(r.Identity)),
+		Foreign: r.Foreign, Owner: wire.OrNull(r.Owner.Name), Identity: wire.OrNull(r.Identity),
 	}
 }
 
