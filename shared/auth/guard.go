@@ -41,6 +41,8 @@ func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Princ
 	return g.holder(0, next)
 }
 
+// holder passes a request to next with the principal of its key or token, as [Guard.Protect] describes. If scope is 0,
+// holder does not look at scopes.
 func (g *Guard) holder(scope Scope, next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, err := g.admit(w, r, scope)
@@ -52,6 +54,7 @@ func (g *Guard) holder(scope Scope, next func(w http.ResponseWriter, r *http.Req
 	}
 }
 
+// admit returns the principal of a request, and writes the headers of its rate. The error is the apierr to answer.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request, scope Scope) (Principal, error) {
 	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 	if err != nil {

@@ -67,7 +67,8 @@ type API struct {
 }
 
 // Routes returns a router with every public route of the service. The routes about a key require that API key or a
-// token. The look-up of regions requires one of the INTERNAL_API_KEYS, or a token of INTERNAL_IDENTITIES. The other routes require no key.
+// token. The look-up of regions requires one of the INTERNAL_API_KEYS, or a token of INTERNAL_IDENTITIES. The other
+// routes require no key.
 func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard, verifier *auth.Verifier) *httpapi.Router {
 	a := &API{store: store, regions: regions, now: cfg.clock()}
 
