@@ -64,6 +64,7 @@ func run(t *testing.T, environ map[string]string, addresses map[routes.Service]s
 		cancel()
 		return <-ended
 	})
+	r.log.ReportErrors(t, "the edge")
 	t.Cleanup(func() { _ = r.stop() })
 	select {
 	case <-ready:

@@ -5,7 +5,12 @@ package logtest
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
+	"testing"
 )
 
 // Buffer is a buffer that goroutines can write and read concurrently. Its zero value is empty.
@@ -33,4 +38,58 @@ func (b *Buffer) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.b.Reset()
+}
+
+// Tail returns at most n bytes from the end of the contents.
+func (b *Buffer) Tail(n int) string {
+	s := b.String()
+	if len(s) > n {
+		s = fmt.Sprintf("… %d bytes …%s", len(s)-n, s[len(s)-n:])
+	}
+	return s
+}
+
+// mostPrinted is the length in bytes of the lines that Errors returns.
+const mostPrinted = 2000
+
+// Errors returns what a test prints of a log when it fails: the lines of level error and those that are no JSON, such as
+// a panic, and the path of a file with the whole log. The file is kept.
+func (b *Buffer) Errors(t testing.TB) string {
+	t.Helper()
+	whole := b.String()
+	var lines strings.Builder
+	for line := range strings.Lines(whole) {
+		var entry struct{ Level string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Level != "ERROR" {
+			continue
+		}
+		if lines.Len()+len(line) > mostPrinted {
+			lines.WriteString("…\n")
+			break
+		}
+		lines.WriteString(line)
+	}
+	return fmt.Sprintf("%sthe whole log: %s", lines.String(), keep(t, whole))
+}
+
+// keep writes a log to a file, and returns its path or why there is no file.
+func keep(t testing.TB, log string) string {
+	f, err := os.CreateTemp("", "lectern-"+strings.ReplaceAll(t.Name(), "/", "-")+"-*.log")
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if _, err := f.WriteString(log); err != nil {
+		return err.Error()
+	}
+	return f.Name()
+}
+
+// ReportErrors makes a test that fails print [Buffer.Errors] at its end. of names the process, as in "the service".
+func (b *Buffer) ReportErrors(t testing.TB, of string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of %s:\n%s", of, b.Errors(t))
+		}
+	})
 }

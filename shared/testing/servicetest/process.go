@@ -15,8 +15,12 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
+
+// Log is the buffer of a process's output.
+type Log = logtest.Buffer
 
 // Process is a service in a separate process. It is for tests that measure memory or kill the service.
 type Process struct {
@@ -84,7 +88,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Service: Service{Backing: b, t: t, log: &Log{}}, cmd: cmd, dead: make(chan struct{})}
+	p := &Process{Service: Service{Backing: b, t: t, log: &logtest.Buffer{}}, cmd: cmd, dead: make(chan struct{})}
 	listening := make(chan struct{ Public, Internal string }, 1)
 	go func() {
 		defer close(p.dead)
@@ -97,14 +101,15 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 		}
 		_ = cmd.Wait() // the test reads the exit code
 	}()
+	p.log.ReportErrors(t, filepath.Base(binary))
 	t.Cleanup(p.Kill)
 	select {
 	case at := <-listening:
 		p.URL, p.InternalURL = "http://"+at.Public, "http://"+at.Internal
 	case <-p.dead:
-		t.Fatalf("%s ended before it listened:\n%s", binary, p.log)
+		t.Fatalf("%s ended before it listened:\n%s", binary, p.log.Errors(t))
 	case <-time.After(5 * time.Minute):
-		t.Fatalf("%s does not listen:\n%s", binary, p.log)
+		t.Fatalf("%s does not listen:\n%s", binary, p.log.Errors(t))
 	}
 	return p
 }

@@ -5,7 +5,6 @@
 package servicetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -83,7 +82,7 @@ type Service struct {
 	InternalURL string // of the internal listener
 
 	t    testing.TB
-	log  *Log
+	log  *logtest.Buffer
 	stop context.CancelFunc
 	done chan error
 }
@@ -98,7 +97,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatalf("servicetest: %v", err)
 	}
-	s := &Service{Backing: b, t: t, log: &Log{}, done: make(chan error, 1)}
+	s := &Service{Backing: b, t: t, log: &logtest.Buffer{}, done: make(chan error, 1)}
 	ready := make(chan struct{})
 	c := common(&cfg)
 	c.LogOutput = s.log
@@ -115,14 +114,12 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	case <-ready:
 	case err := <-s.done:
 		cancel()
-		t.Fatalf("servicetest: the service did not start: %v\n%s", err, s.log)
+		t.Fatalf("servicetest: the service did not start: %v\n%s", err, s.log.Errors(t))
 	}
+	s.log.ReportErrors(t, "the service")
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
 			t.Errorf("servicetest: the service stopped with: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("the service's log, its end:\n%s", s.log.Tail(4000))
 		}
 	})
 	return s
@@ -347,34 +344,4 @@ func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingest
 		t.Fatalf("ingest %s: %d rejected, first %+v", resource, in.Rejected, in.Rejects[0])
 	}
 	return in
-}
-
-// Log collects the output of a process under test. Goroutines can write and read it concurrently. Its zero value is
-// empty.
-type Log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write adds p.
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// String returns all output so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// Tail returns at most n bytes from the end of the output.
-func (l *Log) Tail(n int) string {
-	s := l.String()
-	if len(s) > n {
-		s = fmt.Sprintf("… %d bytes …%s", len(s)-n, s[len(s)-n:])
-	}
-	return s
 }
