@@ -60,12 +60,7 @@ func setup(t *testing.T) *bench {
 
 func pool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), pgdb.Options{MaxConns: 4, AcquireTimeout: time.Minute, Attach: citus.Attach})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
+	return pgtest.Pool(t, url, pgdb.Options{MaxConns: 4, AcquireTimeout: time.Minute, Attach: citus.Attach})
 }
 
 func (b *bench) mint(t *testing.T, o pgkeys.MintOptions) (config.Secret, auth.Record) {

@@ -28,12 +28,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
 	o.Attach = citus.Attach
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
+	return pgtest.Pool(t, url, o)
 }
 
 func isUnavailable(err error) bool {

@@ -17,35 +17,11 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func notes() migrate.Schema {
-	return migrate.Schema{
-		Name: "notes",
-		Migrations: fstest.MapFS{
-			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
-			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
-		},
-		Grants: map[migrate.Role][]string{
-			migrate.Reader: {"SELECT ON notes"},
-			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
-		},
-	}
-}
-
-func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
-	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
 func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	empty := migrate.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	db := pgtest.Database(t, empty)
 	// A newer version with more migrations uses this database.
-	full := notes()
+	full := pgtest.Notes()
 	full.Migrations.(fstest.MapFS)["0003_notes.sql"] = full.Migrations.(fstest.MapFS)["0001_notes.sql"]
 	full.Migrations.(fstest.MapFS)["0004_body.sql"] = full.Migrations.(fstest.MapFS)["0002_body.sql"]
 	full.Migrations.(fstest.MapFS)["0001_nothing.sql"] = empty.Migrations.(fstest.MapFS)["0001_nothing.sql"]
@@ -70,7 +46,7 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), empty, roles, log); err != nil {
 		t.Errorf("by the previous version: %v", err)
 	}
-	p := open(t, db.OwnerURL, pgdb.Options{})
+	p := pgtest.Pool(t, db.OwnerURL, pgdb.Options{})
 	var reads, readerWrites, writes, indexed bool
 	err := p.QueryRow(t.Context(), []any{&reads, &readerWrites, &writes, &indexed}, `
 		SELECT has_table_privilege($1, 'notes', 'SELECT'), has_table_privilege($1, 'notes', 'INSERT'),
@@ -85,10 +61,10 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 // that a later version has granted, when code of the version before starts again.
 func TestMigrateRevokes(t *testing.T) {
 	server := pgtest.Private(t, nil)
-	db := server.Database(t, notes())
+	db := server.Database(t, pgtest.Notes())
 	log := slog.New(slog.DiscardHandler)
 	reader, ingest := migrate.UserOf(db.ReaderURL), migrate.UserOf(db.IngestURL)
-	own := open(t, server.URL(pglocal.Superuser, db.Name), pgdb.Options{})
+	own := pgtest.Pool(t, server.URL(pglocal.Superuser, db.Name), pgdb.Options{})
 	may := func(role, privilege, table string) (has bool) {
 		t.Helper()
 		if err := own.QueryRow(t.Context(), []any{&has}, `SELECT has_any_column_privilege($1, $3, $2)`, role, privilege, table); err != nil {
@@ -110,7 +86,7 @@ func TestMigrateRevokes(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	up(notes(), map[migrate.Role]string{migrate.Reader: reader, migrate.Ingest: ingest})
+	up(pgtest.Notes(), map[migrate.Role]string{migrate.Reader: reader, migrate.Ingest: ingest})
 	if may(reader, "UPDATE", "notes") || !may(reader, "SELECT", "notes") || !may(ingest, "UPDATE", "notes") {
 		t.Error("the reader updates, or a role lacks a listed privilege")
 	}
@@ -118,14 +94,14 @@ func TestMigrateRevokes(t *testing.T) {
 		t.Error("a right on another table, or of another role, is gone")
 	}
 	// One login for two roles has what each of them has.
-	up(notes(), map[migrate.Role]string{migrate.Reader: ingest, migrate.Ingest: ingest})
+	up(pgtest.Notes(), map[migrate.Role]string{migrate.Reader: ingest, migrate.Ingest: ingest})
 	if !may(ingest, "UPDATE", "notes") {
 		t.Error("a login of two roles lost the right of one of them")
 	}
-	later := notes()
+	later := pgtest.Notes()
 	later.Migrations.(fstest.MapFS)["0003_nothing.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nSELECT 1;\n")}
 	later.Grants[migrate.Reader] = []string{"SELECT, DELETE ON notes"}
-	for _, s := range []migrate.Schema{later, notes()} {
+	for _, s := range []migrate.Schema{later, pgtest.Notes()} {
 		up(s, map[migrate.Role]string{migrate.Reader: reader})
 		var deletes bool
 		if err := own.QueryRow(t.Context(), []any{&deletes}, `SELECT has_table_privilege($1, 'notes', 'DELETE')`, reader); err != nil || !deletes {
@@ -135,45 +111,45 @@ func TestMigrateRevokes(t *testing.T) {
 }
 
 func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
-	db := pgtest.Database(t, notes())
+	db := pgtest.Database(t, pgtest.Notes())
 	owner := migrate.UserOf(db.OwnerURL)
 	for _, roles := range []map[migrate.Role]string{nil, {migrate.Reader: ""}, {migrate.Reader: owner, migrate.Ingest: owner}} {
-		if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
+		if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), pgtest.Notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
 			t.Errorf("roles %v: %v", roles, err)
 		}
 	}
 	odd := map[migrate.Role]string{migrate.Reader: `no such "role"; DROP TABLE notes`}
-	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), pgtest.Notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("an unknown role was given grants")
 	}
 }
 
 func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 	server := pgtest.Private(t, nil)
-	db := server.Database(t, notes())
+	db := server.Database(t, pgtest.Notes())
 	roles := map[migrate.Role]string{migrate.Reader: migrate.UserOf(db.ReaderURL), migrate.Ingest: migrate.UserOf(db.IngestURL)}
 	log := slog.New(slog.DiscardHandler)
 	timeout := func(url string) (got string) {
 		t.Helper()
-		if err := open(t, url, pgdb.Options{}).QueryRow(t.Context(), []any{&got}, `SHOW statement_timeout`); err != nil {
+		if err := pgtest.Pool(t, url, pgdb.Options{}).QueryRow(t.Context(), []any{&got}, `SHOW statement_timeout`); err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	// The owner cannot alter other roles. Up ignores that.
-	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), notes(), roles, log); err != nil {
+	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), pgtest.Notes(), roles, log); err != nil {
 		t.Fatal(err)
 	}
 	if got := timeout(db.ReaderURL); got != "0" {
 		t.Errorf("by the owner: the reader's statement_timeout is %s", got)
 	}
 	admin := server.URL(pglocal.Superuser, db.Name)
-	own := open(t, admin, pgdb.Options{})
+	own := pgtest.Pool(t, admin, pgdb.Options{})
 	if _, err := own.Exec(t.Context(), `ALTER ROLE notes_ingest SET statement_timeout = '7s'`); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := migrate.Up(t.Context(), config.NewServerURL(admin), notes(), roles, log); err != nil {
+		if err := migrate.Up(t.Context(), config.NewServerURL(admin), pgtest.Notes(), roles, log); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,8 +162,8 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 }
 
 func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
-	db := pgtest.Database(t, notes())
-	broken := notes()
+	db := pgtest.Database(t, pgtest.Notes())
+	broken := pgtest.Notes()
 	broken.Migrations.(fstest.MapFS)["0003_broken.sql"] = &fstest.MapFile{
 		Data: []byte("-- +goose Up\nCREATE TABLE half (id int);\nSELECT no_such_column;\n"),
 	}
@@ -195,7 +171,7 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), broken, nil, log); err == nil {
 		t.Fatal("no error")
 	}
-	p := open(t, db.OwnerURL, pgdb.Options{})
+	p := pgtest.Pool(t, db.OwnerURL, pgdb.Options{})
 	var there bool
 	if err := p.QueryRow(t.Context(), []any{&there}, `SELECT to_regclass('half') IS NOT NULL`); err != nil || there {
 		t.Errorf("a part of it remains: %t, %v", there, err)
@@ -204,8 +180,8 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 
 // TestDatabasesOfEarlierBuildsAreRefused checks that an initial migration with another number refuses existing tables.
 func TestDatabasesOfEarlierBuildsAreRefused(t *testing.T) {
-	db := pgtest.Database(t, notes())
-	later := notes()
+	db := pgtest.Database(t, pgtest.Notes())
+	later := pgtest.Notes()
 	files := later.Migrations.(fstest.MapFS)
 	files["0100_initial.sql"] = files["0001_notes.sql"]
 	delete(files, "0001_notes.sql")

@@ -47,9 +47,9 @@ func drain(rows pgx.Rows) error {
 // TestCancelEndsTheStatement checks that the server ends the statement of a caller that gives up, and that the next
 // caller gets a connection.
 func TestCancelEndsTheStatement(t *testing.T) {
-	db := pgtest.Database(t, notes())
+	db := pgtest.Database(t, pgtest.Notes())
 	admin := pgtest.Server(t).AdminURL()
-	p := open(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, StatementTimeout: time.Minute})
+	p := pgtest.Pool(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, StatementTimeout: time.Minute})
 	const long, much = `SELECT pg_sleep(50)::text WHERE $1 > 0`, `SELECT repeat('x', 100), generate_series(1, 100000000 * $1)`
 	reading := func(then func(pgx.Rows) error) func(context.Context, func()) error {
 		return func(ctx context.Context, cancel func()) error {
@@ -96,7 +96,7 @@ func TestCancelEndsTheStatement(t *testing.T) {
 // TestCancelOnAServerThatHangs checks that a caller that gives up does not wait for a hanging server.
 func TestCancelOnAServerThatHangs(t *testing.T) {
 	server := pgtest.Private(t, nil)
-	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: time.Hour})
+	p := pgtest.Pool(t, server.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: time.Hour})
 	if err := p.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/apierr"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -31,36 +29,12 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func notes() migrate.Schema {
-	return migrate.Schema{
-		Name: "notes",
-		Migrations: fstest.MapFS{
-			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
-			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
-		},
-		Grants: map[migrate.Role][]string{
-			migrate.Reader: {"SELECT ON notes"},
-			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
-		},
-	}
-}
-
-func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
-	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
 func isUnavailable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
 func TestQuery(t *testing.T) {
-	p := open(t, pgtest.Database(t, notes()).IngestURL, pgdb.Options{MaxConns: 1, StatementTimeout: time.Minute})
+	p := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).IngestURL, pgdb.Options{MaxConns: 1, StatementTimeout: time.Minute})
 	ctx := t.Context()
 	if tag, err := p.Exec(ctx, `INSERT INTO notes SELECT n, 'b' || n FROM generate_series(1, $1::int) n`, 5); err != nil || tag.RowsAffected() != 5 {
 		t.Fatalf("insert: %v, %v", tag, err)
@@ -106,7 +80,7 @@ func TestQuery(t *testing.T) {
 var errStop = errors.New("stop")
 
 func TestInTx(t *testing.T) {
-	p := open(t, pgtest.Database(t, notes()).IngestURL, pgdb.Options{MaxConns: 1})
+	p := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).IngestURL, pgdb.Options{MaxConns: 1})
 	ctx := t.Context()
 	insert := func(id int, then func() error) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
@@ -133,7 +107,7 @@ func TestInTx(t *testing.T) {
 }
 
 func TestAFullPoolAnswersInTime(t *testing.T) {
-	p := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 1, AcquireTimeout: time.Second})
+	p := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 1, AcquireTimeout: time.Second})
 	taken, free := make(chan struct{}), make(chan struct{})
 	held := make(chan error, 1)
 	go func() {
@@ -164,8 +138,8 @@ func TestAFullPoolAnswersInTime(t *testing.T) {
 }
 
 func TestStatementTimeout(t *testing.T) {
-	url := pgtest.Database(t, notes()).ReaderURL
-	p := open(t, url, pgdb.Options{StatementTimeout: 50 * time.Millisecond})
+	url := pgtest.Database(t, pgtest.Notes()).ReaderURL
+	p := pgtest.Pool(t, url, pgdb.Options{StatementTimeout: 50 * time.Millisecond})
 	if _, err := p.Exec(t.Context(), `SELECT pg_sleep(60)`); !isUnavailable(err) {
 		t.Errorf("a slow statement: %v, want unavailable", err)
 	}
@@ -178,10 +152,10 @@ func TestStatementTimeout(t *testing.T) {
 // TestOwnTimeout checks that without STATEMENT_TIMEOUT the service ends a statement, and that its connection sets no parameter
 // that a pooler may refuse.
 func TestOwnTimeout(t *testing.T) {
-	db := pgtest.Database(t, notes())
+	db := pgtest.Database(t, pgtest.Notes())
 	admin := pgtest.Server(t).AdminURL()
 	var set []string
-	usual := open(t, db.IngestURL, pgdb.Options{})
+	usual := pgtest.Pool(t, db.IngestURL, pgdb.Options{})
 	err := usual.QueryRow(t.Context(), []any{&set}, `SELECT coalesce(array_agg(name ORDER BY name COLLATE "C"), '{}') FROM pg_settings WHERE source = 'client'`)
 	if want := []string{"TimeZone", "application_name"}; err != nil || !slices.Equal(set, want) {
 		t.Errorf("the connection sets %q, %v; want %q, which poolers know", set, err, want)
@@ -196,7 +170,7 @@ func TestOwnTimeout(t *testing.T) {
 		t.Error(err)
 	}
 
-	p := open(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, OwnTimeout: 500 * time.Millisecond})
+	p := pgtest.Pool(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 20 * time.Second, OwnTimeout: 500 * time.Millisecond})
 	const long = `SELECT pg_sleep(600)`
 	for name, run := range map[string]func() error{
 		"a query":     func() error { return p.Query(t.Context(), drain, long) },
@@ -217,7 +191,7 @@ func TestOwnTimeout(t *testing.T) {
 
 func TestAHungServerIsGivenUp(t *testing.T) {
 	server := pgtest.Private(t, nil)
-	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: 100 * time.Millisecond, AcquireTimeout: 100 * time.Millisecond})
+	p := pgtest.Pool(t, server.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: 100 * time.Millisecond, AcquireTimeout: 100 * time.Millisecond})
 	eventually.Succeeds(t, "a connection is made in the short time that the pool has", func() error { return p.Ping(t.Context()) })
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -235,7 +209,7 @@ func TestAHungServerIsGivenUp(t *testing.T) {
 
 func TestRecoversFromARestart(t *testing.T) {
 	server := pgtest.Private(t, nil)
-	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{})
+	p := pgtest.Pool(t, server.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{})
 	if err := p.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +228,8 @@ func TestRecoversFromARestart(t *testing.T) {
 }
 
 func TestPreparedStatementsGone(t *testing.T) {
-	db := pgtest.Database(t, notes())
-	p := open(t, db.OwnerURL, pgdb.Options{MaxConns: 1})
+	db := pgtest.Database(t, pgtest.Notes())
+	p := pgtest.Pool(t, db.OwnerURL, pgdb.Options{MaxConns: 1})
 	get := func() error {
 		var n int
 		return p.QueryRow(t.Context(), []any{&n}, `SELECT count(*) FROM notes WHERE id > $1`, 0)
@@ -290,7 +264,7 @@ func TestOpenDoesNotNeedTheServer(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	p := open(t, "postgres://u:secret@"+addr+"/db?sslmode=disable", pgdb.Options{})
+	p := pgtest.Pool(t, "postgres://u:secret@"+addr+"/db?sslmode=disable", pgdb.Options{})
 	if err := p.Ping(t.Context()); !isUnavailable(err) {
 		t.Errorf("no server: %v, want unavailable", err)
 	}
@@ -333,7 +307,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 func TestPasswordFile(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Private(t, nil)
-	reader, err := url.Parse(server.TCPURL(server.Database(t, notes()).ReaderURL))
+	reader, err := url.Parse(server.TCPURL(server.Database(t, pgtest.Notes()).ReaderURL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +364,7 @@ func TestTelemetryHasNoStatementText(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	figures := sdkmetric.NewManualReader()
-	p := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{
+	p := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{
 		Name: "notes", TracerProvider: tracer, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(figures)),
 	})
 	ctx, request := tracer.Tracer("test").Start(t.Context(), "request")
@@ -421,7 +395,7 @@ func TestTelemetryHasNoStatementText(t *testing.T) {
 }
 
 func BenchmarkQuery(b *testing.B) {
-	db := pgtest.Database(b, notes())
+	db := pgtest.Database(b, pgtest.Notes())
 	p, err := pgdb.Open(b.Context(), config.NewServerURL(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
@@ -482,7 +456,7 @@ func TestAPoolerRefusesAParameter(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	p := open(t, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable", pgdb.Options{StatementTimeout: time.Minute, AcquireTimeout: time.Minute})
+	p := pgtest.Pool(t, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable", pgdb.Options{StatementTimeout: time.Minute, AcquireTimeout: time.Minute})
 	if err := p.Ping(t.Context()); !isUnavailable(err) || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "set STATEMENT_TIMEOUT=0") {
 		t.Errorf("%v: %v", err, errors.Unwrap(err))
 	}

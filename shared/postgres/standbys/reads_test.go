@@ -7,14 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/postgres/standbys"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -22,30 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-func notes() migrate.Schema {
-	return migrate.Schema{
-		Name: "notes",
-		Migrations: fstest.MapFS{
-			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
-			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
-		},
-		Grants: map[migrate.Role][]string{
-			migrate.Reader: {"SELECT ON notes"},
-			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
-		},
-	}
-}
-
-func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
-	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
 
 var errStop = errors.New("stop")
 
@@ -64,7 +38,7 @@ type replicated struct {
 func replicate(t *testing.T, n int) *replicated {
 	t.Helper()
 	r := &replicated{primary: pgtest.PrivatePrimary(t, nil)}
-	r.db = r.primary.Database(t, notes())
+	r.db = r.primary.Database(t, pgtest.Notes())
 	var urls []config.ServerURL
 	for range n {
 		s := r.primary.Standby(t, nil)
@@ -72,8 +46,8 @@ func replicate(t *testing.T, n int) *replicated {
 		urls = append(urls, config.NewServerURL(s.Here(r.db).ReaderURL))
 	}
 	o := pgdb.Options{MaxConns: 4, AcquireTimeout: 10 * time.Second, StatementTimeout: 10 * time.Minute}
-	r.write = open(t, r.db.IngestURL, o)
-	primary := open(t, r.db.ReaderURL, o)
+	r.write = pgtest.Pool(t, r.db.IngestURL, o)
+	primary := pgtest.Pool(t, r.db.ReaderURL, o)
 	var err error
 	r.Reads, err = standbys.Open(t.Context(), primary, standbys.Options{
 		Standbys: urls, Pool: o,
@@ -317,7 +291,7 @@ func TestConflictWithReplication(t *testing.T) {
 }
 
 func TestReadsWithoutStandbys(t *testing.T) {
-	primary := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 1})
+	primary := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 1})
 	ignore := goleak.IgnoreCurrent()
 	r, err := standbys.Open(t.Context(), primary, standbys.Options{})
 	if err != nil {

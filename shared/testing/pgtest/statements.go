@@ -18,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 // AddList adds the statements of a list to statements, as name.first, name.chunk, name.nth and name.last.
@@ -98,6 +100,24 @@ func complete(sql string) bool {
 		return false
 	}
 	return strings.Count(sql, "(") == strings.Count(sql, ")") && !strings.HasSuffix(strings.TrimSpace(sql), "AND")
+}
+
+// CheckStatements checks the plans of a store's statements: with [CheckOneTask] if the test binary's server is the
+// coordinator of a Citus cluster, and otherwise with [CheckOneProject]. inserts are statements of one row. On Citus, each is
+// also checked with three rows, as insert.Put repeats the row. t fails if there are fewer statements than least.
+func CheckStatements(t *testing.T, s migrate.Schema, statements map[string]string, least int, inserts ...string) {
+	t.Helper()
+	if len(statements) < least {
+		t.Errorf("only %d statements were found", len(statements))
+	}
+	if !Server(t).Citus() {
+		CheckOneProject(t, Database(t, s), statements)
+		return
+	}
+	for i, sql := range inserts {
+		statements[fmt.Sprintf("insert %d of three", i)] = insert.Rows(sql, 3)
+	}
+	CheckOneTask(t, Database(t, s), statements, nil)
 }
 
 var star = regexp.MustCompile(`(?i)select\s+(\w+\.)?\*|,\s*\w+\.\*`)

@@ -15,7 +15,7 @@ import (
 func TestFeedReadsItsPageAlone(t *testing.T) {
 	t.Parallel()
 	if pgtest.Server(t).Citus() {
-		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
+		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
 	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
 	if err != nil {

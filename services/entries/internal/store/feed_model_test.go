@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
@@ -368,13 +367,8 @@ func tables(t *rapid.T, s *Store, project string) *feedCopy {
 	return all
 }
 
-// openPool opens a pool that is closed when the test ends.
+// openPool opens a pool that waits for a busy machine, and is closed when the test ends.
 func openPool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	pool, err := pgdb.Open(t.Context(), config.NewServerURL(url), pgdb.Options{Name: "test", AcquireTimeout: time.Minute, ConnectTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return pgtest.Pool(t, url, pgdb.Options{Name: "test", AcquireTimeout: time.Minute, ConnectTimeout: time.Minute})
 }

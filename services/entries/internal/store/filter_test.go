@@ -22,7 +22,7 @@ import (
 func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	if pgtest.Server(t).Citus() {
-		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
+		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
 	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 func TestInsightsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	if pgtest.Server(t).Citus() {
-		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
+		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
 	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -85,27 +84,9 @@ func TestGoldenStatements(t *testing.T) {
 	pgtest.CheckGolden(t, statements(t))
 }
 
-// TestEveryStatementIsOfOneProject checks that every statement restricts each of its tables to one project, and reaches
-// it by an index that leads with the project.
-func TestEveryStatementIsOfOneProject(t *testing.T) {
+// TestStatements checks that every statement restricts each of its tables to one project, and reaches it by an index that
+// leads with the project. In a distributed database every statement is one task of one node.
+func TestStatements(t *testing.T) {
 	t.Parallel()
-	all := statements(t)
-	if len(all) < 20 {
-		t.Errorf("only %d statements were found", len(all))
-	}
-	if pgtest.Server(t).Citus() {
-		t.Skip("plans of plain Postgres; those of Citus are below")
-	}
-	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
-}
-
-// TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
-func TestEveryStatementIsOneTask(t *testing.T) {
-	t.Parallel()
-	pgtest.NeedCitus(t)
-	all := statements(t)
-	for name, sql := range map[string]string{"putEntry": putEntry, "putEvent": putEvent} {
-		all[name+" of three"] = insert.Rows(sql, 3)
-	}
-	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
+	pgtest.CheckStatements(t, Schema(), statements(t), 20, putEntry, putEvent)
 }

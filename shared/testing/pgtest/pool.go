@@ -1,0 +1,36 @@
+package pgtest
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/postgres/migrate"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
+)
+
+// Pool opens a pool that is closed when t ends.
+func Pool(t testing.TB, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Notes returns a small schema, for tests of packages that have none of their own: a table notes (id int, body text).
+func Notes() migrate.Schema {
+	return migrate.Schema{
+		Name: "notes",
+		Migrations: fstest.MapFS{
+			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
+			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+		},
+		Grants: map[migrate.Role][]string{
+			migrate.Reader: {"SELECT ON notes"},
+			migrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		},
+	}
+}
