@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-all test-race test-long test-citus lint generate bench bench-go fuzz images release e2e
+.PHONY: help up setup build test test-all test-race test-long test-citus steady lint generate bench bench-go fuzz images release e2e
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,12 +37,17 @@ test-long: setup ## run the tests that take over 20 seconds, or need a browser, 
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: the folder of the program that starts it)
 	@scripts/test-citus
 
-lint: ## lint every module, the chart, the prose and its links
+steady: ## run tests 20 times beside two busy loops (PKG=./services/region/app RUN=TestX, or SINCE=COMMIT for all that changed)
+	@scripts/steady $(if $(SINCE),-since '$(SINCE)',-pkg '$(PKG)' $(if $(RUN),-run '$(RUN)'))
+
+lint: ## lint modules that changed since the upstream branch (ALL=1 for all), the chart, the prose, its links, sizes and commits
+	@scripts/lint-commits
+	@GOWORK=off go -C tools/weight run . ../..
+	@GOWORK=off go -C tools/doclinks run . ../..
+	@scripts/lint-prose
+	@scripts/lint-chart
 	@scripts/lint
 	@scripts/lint-size
-	@scripts/lint-prose
-	@GOWORK=off go -C tools/doclinks run . ../..
-	@scripts/lint-chart
 
 generate: ## bring generated files and tables up to date (PART=openapi for one; a wrong one lists them)
 	@scripts/generate $(PART)
