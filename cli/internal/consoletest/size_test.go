@@ -3,8 +3,8 @@ package consoletest
 import (
 	"io"
 	"net/http"
-	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -19,23 +19,28 @@ func TestLongSize(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v: no script", files, err)
 	}
-	sum, provider := 0, 0
-	for _, file := range files {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/console/assets/"+path.Base(filepath.ToSlash(file)), nil)
+	get := func(address, encoding, contentType string) []byte {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+address, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("Accept-Encoding", encoding)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/javascript") {
+		if err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), contentType) {
 			t.Fatalf("%s: %s, %v", r.URL, answer.Status, err)
 		}
-		if strings.HasPrefix(path.Base(filepath.ToSlash(file)), "provider-") {
+		return body
+	}
+	folder := regexp.MustCompile("/console/assets/[^/]+/").FindString(string(get("/console/", "identity", "text/html")))
+	sum, provider := 0, 0
+	for _, file := range files {
+		body := get(folder+filepath.Base(file), "gzip", "text/javascript")
+		if filepath.Base(file) == "provider.js" {
 			provider = len(body)
 		} else {
 			sum += len(body)

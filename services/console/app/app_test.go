@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -83,14 +84,14 @@ func (r running) ask(t *testing.T, method, path string, headers ...string) (*htt
 	return resp, string(body)
 }
 
-// asset returns the path of the first style or script in the page.
-func asset(t *testing.T, page string) string {
+// assets returns the paths of the icon, the script and the style in the page.
+func assets(t *testing.T, page string) []string {
 	t.Helper()
-	path := regexp.MustCompile(`/console/assets/[^"]+\.(js|css)`).FindString(page)
-	if path == "" {
-		t.Fatalf("the page names no asset:\n%s", page)
+	paths := regexp.MustCompile(`/console/assets/[0-9a-f]{16}/[^"]+\.(svg|js|css)`).FindAllString(page, -1)
+	if len(paths) != 3 {
+		t.Fatalf("the page names the assets %q:\n%s", paths, page)
 	}
-	return path
+	return paths
 }
 
 // TestHeaders checks the headers of every kind of answer. They let a browser load and run only the console's own files,
@@ -120,9 +121,9 @@ func TestHeaders(t *testing.T) {
 	}{
 		{"GET", "/console/", 200, map[string]string{"Cache-Control": "no-cache", "Content-Type": "text/html; charset=utf-8"}},
 		{"HEAD", "/console/entries/ent_1", 200, map[string]string{"Cache-Control": "no-cache", "Content-Type": "text/html; charset=utf-8"}},
-		{"GET", asset(t, page), 200, map[string]string{"Cache-Control": kept}},
+		{"GET", assets(t, page)[0], 200, map[string]string{"Cache-Control": kept}},
 		{"GET", "/console", 308, map[string]string{"Cache-Control": "private, no-cache", "Location": "/console/"}},
-		{"GET", "/console/assets/gone-12345678.js", 404, map[string]string{"Cache-Control": "no-store", "Content-Type": "application/json"}},
+		{"GET", "/console/assets/0123456789abcdef/index.js", 404, map[string]string{"Cache-Control": "no-store", "Content-Type": "application/json"}},
 		{"POST", "/console/", 405, map[string]string{"Cache-Control": "no-store", "Allow": "GET, HEAD"}},
 		{"GET", "/", 404, map[string]string{"Cache-Control": "no-store"}},
 	} {
@@ -165,7 +166,7 @@ func TestPageIsAtEveryAddress(t *testing.T) {
 			t.Errorf("%s: %d %.100s", path, resp.StatusCode, body)
 		}
 	}
-	for _, path := range []string{"/console/assets/", "/console/assets/none-12345678.js", "/console/assets/../index.html", "/consoles", "/projects/pr_1"} {
+	for _, path := range []string{"/console/assets/", "/console/assets/index.js", "/console/assets/0123456789abcdef/index.js", "/console/assets/../index.html", "/consoles", "/projects/pr_1"} {
 		var refusal struct{ Error struct{ Code string } }
 		resp, body := r.ask(t, "GET", path)
 		if err := json.Unmarshal([]byte(body), &refusal); resp.StatusCode != 404 || err != nil || refusal.Error.Code != "route_not_found" {
@@ -179,7 +180,7 @@ func TestFilesTravelOnceAndSmall(t *testing.T) {
 	r := start(t, map[string]string{})
 	_, page := r.ask(t, "GET", "/console/")
 	compressed := false
-	for _, path := range []string{"/console/", asset(t, page)} {
+	for _, path := range append(assets(t, page), "/console/") {
 		plain, want := r.ask(t, "GET", path)
 		for coding, open := range map[string]func(io.Reader) (io.Reader, error){
 			"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
@@ -222,14 +223,15 @@ func TestLogHasNoAddress(t *testing.T) {
 }
 
 // TestSignIn checks that the page of a console with an OpenID provider has the settings and may connect to the provider.
-// Without a provider, the page is the file as it was built.
+// Without a provider, the page is the file as it was built, with the addresses of its assets.
 func TestSignIn(t *testing.T) {
 	built, err := os.ReadFile("../internal/site/dist/index.html")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, page := start(t, map[string]string{}).ask(t, "GET", "/console/"); page != string(built) {
-		t.Errorf("without a provider, the page is\n%s", page)
+	_, plain := start(t, map[string]string{}).ask(t, "GET", "/console/")
+	if want := strings.ReplaceAll(string(built), "./assets", path.Dir(assets(t, plain)[0])); plain != want {
+		t.Errorf("without a provider, the page is\n%s", plain)
 	}
 	r := start(t, map[string]string{
 		"CONSOLE_ISSUER": "https://login.example.com/realms/a", "CONSOLE_CLIENT_ID": `con"sole`, "CONSOLE_SCOPES": "openid offline_access",
@@ -241,7 +243,7 @@ func TestSignIn(t *testing.T) {
 	}
 	head, content, _ := strings.Cut(page, `  <meta name="lectern-sign-in" content="`)
 	content, tail, _ := strings.Cut(content, "\" />\n  ")
-	if head+tail != string(built) {
+	if head+tail != plain {
 		t.Errorf("beside the settings, the page is\n%s", head+tail)
 	}
 	var got map[string]any

@@ -12,11 +12,9 @@ import (
 )
 
 const (
-	root = "/console/"
-
 	// asked makes caches ask the server before each use of a file. With the ETag, such a question is cheap.
 	asked = "no-cache"
-	// kept lets caches keep a file for a year, because the content under the file's name never changes (RFC 8246).
+	// kept lets caches keep a file for a year, because the content under the file's path never changes (RFC 8246).
 	kept = "public, max-age=31536000, immutable"
 )
 
@@ -60,12 +58,12 @@ func Headers(provider []string) http.Header {
 	}
 }
 
-// Routes returns a router with every public route of the service. files are the files below /console/.
+// Routes returns a router with every public route of the service. files are the files below site.Root.
 func Routes(files *site.Site) *httpapi.Router {
 	rt := httpapi.NewRouter()
 	rt.Get("/console", redirect)
-	rt.Get("/console/{path...}", func(w http.ResponseWriter, r *http.Request) error {
-		f, ok := files.Find(strings.TrimPrefix(r.URL.EscapedPath(), root))
+	rt.Get(site.Root+"{path...}", func(w http.ResponseWriter, r *http.Request) error {
+		f, ok := files.Find(strings.TrimPrefix(r.URL.EscapedPath(), site.Root))
 		if !ok {
 			return apierr.NoRoute()
 		}
@@ -81,7 +79,7 @@ func Routes(files *site.Site) *httpapi.Router {
 
 // redirect answers /console with a permanent redirect to /console/. A browser keeps the fragment of the address.
 func redirect(w http.ResponseWriter, _ *http.Request) error {
-	w.Header().Set("Location", root)
+	w.Header().Set("Location", site.Root)
 	w.WriteHeader(http.StatusPermanentRedirect)
 	return nil
 }

@@ -4,6 +4,7 @@ package site
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,20 +18,25 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
+// Root is the path below which the files are served.
+const Root = "/console/"
+
 const (
 	page   = "index.html"
-	assets = "assets/" // where the build puts files whose names change with their content
+	assets = "assets/" // where the build puts the files that the page loads
 )
 
 // File is one file of the console, with the content that the build wrote.
 type File struct {
 	ContentType string
 	Body        []byte
-	// Immutable reports whether the file never changes under its name.
+	// Immutable reports whether the file never changes under its path.
 	Immutable bool
 }
 
-// Site holds the files of the console by their names. One of the files is the page, index.html.
+// Site holds the files of the console by their paths below Root. One of the files is the page, index.html. The assets are
+// in a folder that is named after the hash of all of them. The folder makes an asset immutable under its path, together
+// with the assets that it loads by relative addresses.
 type Site struct {
 	files map[string]File
 }
@@ -48,6 +54,7 @@ func Load(element string) (*Site, error) {
 // load reads a Site from a file system. load refuses a Site without index.html, and files of unknown types.
 func load(from fs.FS, element string) (*Site, error) {
 	files := map[string]File{}
+	hash := sha256.New()
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -57,19 +64,34 @@ func load(from fs.FS, element string) (*Site, error) {
 			return fmt.Errorf("the console's file %s: the type of %q is not known", name, path.Ext(name))
 		}
 		body, err := fs.ReadFile(from, name)
-		if name == page && element != "" {
-			body = bytes.Replace(body, []byte("</head>"), []byte("  "+element+"\n  </head>"), 1)
+		files[name] = File{ContentType: contentType, Body: body}
+		if strings.HasPrefix(name, assets) {
+			fmt.Fprintf(hash, "%s %d\n%s", name, len(body), body)
 		}
-		files[name] = File{ContentType: contentType, Body: body, Immutable: strings.HasPrefix(name, assets)}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := files[page]; !ok {
+	index, ok := files[page]
+	if !ok {
 		return nil, errors.New("the console has no " + page)
 	}
-	return &Site{files}, nil
+	folder := fmt.Sprintf("%s%x/", assets, hash.Sum(nil)[:8])
+	s := &Site{map[string]File{}}
+	for name, f := range files {
+		if file, ok := strings.CutPrefix(name, assets); ok {
+			name, f.Immutable = folder+file, true
+		}
+		s.files[name] = f
+	}
+	// The page has many addresses, so that it needs the absolute ones of its assets.
+	index.Body = bytes.ReplaceAll(index.Body, []byte(`"./`+assets), []byte(`"`+Root+folder))
+	if element != "" {
+		index.Body = bytes.Replace(index.Body, []byte("</head>"), []byte("  "+element+"\n  </head>"), 1)
+	}
+	s.files[page] = index
+	return s, nil
 }
 
 // contentTypes maps the extension of a file to its Content-Type. The types of package mime would depend on the machine.
@@ -85,9 +107,9 @@ var contentTypes = map[string]string{
 	".md":          "text/markdown; charset=utf-8",
 }
 
-// Find returns the file for a path below /console/, without a slash at its beginning. For a path without a file, Find
-// returns the page, because the application in the page reads the path. For a missing asset, Find reports false, so
-// that a page of another version does not load the page as a script.
+// Find returns the file for a path below Root, without a slash at its beginning. For a path without a file, Find
+// returns the page, because the application in the page reads the path. For an asset of another build, Find reports
+// false, so that no cache keeps this build's file under the address of the other, and no page loads the page as a script.
 func (s *Site) Find(path string) (File, bool) {
 	if f, ok := s.files[path]; ok {
 		return f, true
