@@ -46,7 +46,6 @@ lint: ## lint modules that changed since the upstream branch (ALL=1 for all), th
 	@GOWORK=off go -C tools/doclinks run . ../..
 	@scripts/lint-prose
 	@scripts/lint-chart
-	@scripts/lint-skaffold
 	@scripts/lint
 	@scripts/lint-size
 
