@@ -5,18 +5,24 @@
 //	defer api.Close()
 //	c, err := client.New(api.URL)
 //
-// The fake does not sort or validate records, and ignores the parameters that filter lists. The fake's change feed has
-// only the changes of Data and AddChanges. A test of sorting, filters or validation needs a real server, which `lectern
-// up` runs.
+// The fake's change feed has the changes of Data and AddChanges by their numbers, as the server's has: a cursor is the
+// number up to which a reader has read, and a record that changes again is at its new number only. A test of a fault
+// orders answers with Order.
+//
+// The fake does not sort or validate records, and ignores the parameters that filter lists. A test of sorting, filters
+// or validation needs a real server, which `lectern up` runs.
 package clienttest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,9 +34,14 @@ type Data struct {
 	Entries     []client.Entry
 	Events      []client.Event
 	Embeddables []client.EmbeddableWithDefinition
+	Versions    []client.EmbeddableVersionWithDefinition
 	Experiments []client.Experiment
-	Changes     []client.Change
-	Projects    []client.Project
+	// History has the changes of an experiment's status by the experiment's id, the oldest first.
+	History map[string][]client.ExperimentStatusChange
+	// Changes is the feed, in the order of its numbers. [New] does not store its records in Entries and Events, as
+	// AddChanges does.
+	Changes  []client.Change
+	Projects []client.Project
 	// Regions holds the time zones of projects by project id, such as Europe/Berlin. Other projects have
 	// America/Los_Angeles.
 	Regions map[string]string
@@ -44,6 +55,7 @@ type Server struct {
 	mu      sync.Mutex
 	data    Data
 	key     string
+	ordered []Answer
 	sent    map[string][]string
 	changed chan struct{} // closed when a change is added
 	closing chan struct{} // closed by Close
@@ -55,12 +67,14 @@ func New(data Data) *Server {
 	s := &Server{data: data, sent: map[string][]string{}, changed: make(chan struct{}), closing: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /projects/{project}", one("project", client.CodeProjectNotFound, func(*http.Request) []client.Project { return s.data.Projects },
+	mux.HandleFunc("GET /projects/{project}", one("project", client.CodeProjectNotFound, func(*http.Request) []client.Project {
+		return read(s, func(d *Data) []client.Project { return d.Projects })
+	},
 		func(p client.Project) string { return p.ID }))
 	mux.HandleFunc("GET /projects/{project}/entries", list(s.entries))
 	mux.HandleFunc("GET /projects/{project}/entries/{id}", one("id", client.CodeEntryNotFound, s.entries, func(e client.Entry) string { return e.EntryID }))
 	mux.HandleFunc("GET /projects/{project}/entries/{id}/events", list(func(r *http.Request) []client.Event {
-		return keep(s.data.Events, func(e client.Event) bool {
+		return keep(read(s, func(d *Data) []client.Event { return d.Events }), func(e client.Event) bool {
 			return e.ProjectID == r.PathValue("project") && e.EntryID == r.PathValue("id")
 		})
 	}))
@@ -74,21 +88,39 @@ func New(data Data) *Server {
 	}))
 	mux.HandleFunc("GET /projects/{project}/embeddables/{id}", one("id", client.CodeEmbeddableDoesNotExist, s.embeddables,
 		func(e client.EmbeddableWithDefinition) string { return e.EmbeddableID }))
-	experiments := func(*http.Request) []client.Experiment { return s.data.Experiments }
+	experiments := func(*http.Request) []client.Experiment {
+		return read(s, func(d *Data) []client.Experiment { return d.Experiments })
+	}
+	mux.HandleFunc("GET /projects/{project}/embeddables/{id}/versions", list(func(r *http.Request) []client.EmbeddableVersion {
+		var all []client.EmbeddableVersion
+		for _, v := range s.versions(r) {
+			all = append(all, v.EmbeddableVersion)
+		}
+		return all
+	}))
+	mux.HandleFunc("GET /projects/{project}/embeddables/{id}/versions/{number}", one("number", client.CodeEmbeddableVersionDoesNotExist, s.versions,
+		func(v client.EmbeddableVersionWithDefinition) string { return strconv.FormatInt(v.Number, 10) }))
 	mux.HandleFunc("GET /projects/{project}/experiments", list(experiments))
+	mux.HandleFunc("GET /projects/{project}/experiments/{id}/history", s.history)
 	mux.HandleFunc("GET /projects/{project}/experiments/{id}", one("id", client.CodeExperimentNotFound, experiments, func(e client.Experiment) string { return e.ID }))
 	mux.HandleFunc("POST /api/projects/region", s.region)
 	mux.HandleFunc("POST /internal/{resource}", s.receive)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, 404, client.CodeRouteNotFound) })
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		key := s.key
-		s.mu.Unlock()
-		if key != "" && r.Header.Get("X-Api-Key") != key {
+		key, ordered := s.next(r)
+		switch {
+		case ordered != nil && ordered.Status != 0:
+			if ordered.RetryAfter > 0 {
+				w.Header().Set("Retry-After", strconv.Itoa(ordered.RetryAfter))
+			}
+			refuse(w, ordered.Status, ordered.Code)
+		case key != "" && r.Header.Get("X-Api-Key") != key:
 			refuse(w, 401, client.CodeUnauthorized)
-			return
+		case ordered != nil:
+			mux.ServeHTTP(&cutWriter{w, ordered.CutAfter}, r)
+		default:
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	}))
 	return s
 }
@@ -108,13 +140,125 @@ func (s *Server) SetKey(key string) {
 	s.key = key
 }
 
-// AddChanges appends changes to the feed of every project, and wakes the requests that wait for changes.
+// AddChanges appends changes to the feed of every project, and wakes the requests that wait for changes. A change whose
+// Seq is 0 gets the next number, after a gap. AddChanges also stores and removes the records of Entries and Events.
+// A change takes the place of the earlier changes of its record, and a removal that of the entry and its events.
 func (s *Server) AddChanges(changes ...client.Change) {
+	const gap = 10
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.data.Changes = append(s.data.Changes, changes...)
+	d := &s.data
+	for _, c := range changes {
+		if c.Seq == 0 {
+			c.Seq = lastSeq(d.Changes) + gap
+		}
+		d.Changes = append(keep(d.Changes, func(was client.Change) bool { return !replaces(c, was) }), c)
+		switch c.Type {
+		case client.EntryChanged:
+			d.Entries = append(keep(d.Entries, func(e client.Entry) bool { return e.EntryID != c.Entry.EntryID }), *c.Entry)
+		case client.EventAdded:
+			d.Events = append(d.Events, c.Event.Event)
+		case client.EntryRemoved:
+			d.Entries = keep(d.Entries, func(e client.Entry) bool { return e.EntryID != c.Removal.EntryID })
+			d.Events = keep(d.Events, func(e client.Event) bool { return e.EntryID != c.Removal.EntryID })
+		}
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// replaces reports whether the feed does not have was any more when it has c.
+func replaces(c, was client.Change) bool {
+	switch {
+	case c.Type == client.EntryRemoved && was.Type == client.EntryChanged:
+		return c.Removal.EntryID == was.Entry.EntryID
+	case c.Type == client.EntryRemoved && was.Type == client.EventAdded:
+		return c.Removal.EntryID == was.Event.EntryID
+	case c.Type != was.Type:
+		return false
+	case c.Type == client.EntryRemoved:
+		return c.Removal.EntryID == was.Removal.EntryID
+	case c.Type == client.EventAdded:
+		return c.Event.EventKey == was.Event.EventKey
+	}
+	return c.Entry.EntryID == was.Entry.EntryID
+}
+
+func lastSeq(changes []client.Change) int64 {
+	if len(changes) == 0 {
+		return 0
+	}
+	return changes[len(changes)-1].Seq
+}
+
+// Update calls change with the records of the fake, while the fake serves no request. change must replace slices and
+// maps, and not write to their elements.
+func (s *Server) Update(change func(*Data)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.data)
+}
+
+// read returns records of the fake that no update changes.
+func read[T any](s *Server, records func(*Data) []T) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return records(&s.data)
+}
+
+// Answer is an answer that a test orders in place of the fake's own.
+type Answer struct {
+	// Path is a part of the path and query of the requests that get the answer; "" is a part of all.
+	Path string
+	// Status and Code are the status and the error code of the answer. RetryAfter, unless 0, is the header Retry-After
+	// in seconds.
+	Status     int
+	Code       string
+	RetryAfter int
+	// CutAfter is for a Status of 0: the connection breaks after so many bytes of the body that the fake would send.
+	CutAfter int
+	// Always orders the answer for all requests, until the next call of [Server.Order]. Otherwise one request gets it.
+	Always bool
+}
+
+// Order makes the fake give each of the answers to a request, in their order, before the fake answers as usual again.
+// The answers replace those that were ordered before and have not been given.
+func (s *Server) Order(answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ordered = answers
+}
+
+// next returns the key that r needs, and the answer that was ordered for r; nil if there is none.
+func (s *Server) next(r *http.Request) (key string, ordered *Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range s.ordered {
+		if !strings.Contains(r.URL.String(), a.Path) {
+			continue
+		}
+		if !a.Always {
+			s.ordered = slices.Delete(slices.Clone(s.ordered), i, i+1)
+		}
+		return s.key, &a
+	}
+	return s.key, nil
+}
+
+// cutWriter breaks the connection after left bytes of the body.
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *cutWriter) Write(b []byte) (int, error) {
+	if len(b) <= w.left {
+		w.left -= len(b)
+		return w.ResponseWriter.Write(b)
+	}
+	_, _ = w.ResponseWriter.Write(b[:w.left])
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
 }
 
 // Sent returns the lines that programs posted to /internal/ and resource, such as "entries", in the order of their
@@ -126,41 +270,75 @@ func (s *Server) Sent(resource string) []string {
 }
 
 func (s *Server) entries(r *http.Request) []client.Entry {
-	return keep(s.data.Entries, func(e client.Entry) bool { return e.ProjectID == r.PathValue("project") })
+	all := read(s, func(d *Data) []client.Entry { return d.Entries })
+	return keep(all, func(e client.Entry) bool { return e.ProjectID == r.PathValue("project") })
 }
 
 func (s *Server) embeddables(r *http.Request) []client.EmbeddableWithDefinition {
-	return keep(s.data.Embeddables, func(e client.EmbeddableWithDefinition) bool { return e.ProjectID == r.PathValue("project") })
+	all := read(s, func(d *Data) []client.EmbeddableWithDefinition { return d.Embeddables })
+	return keep(all, func(e client.EmbeddableWithDefinition) bool { return e.ProjectID == r.PathValue("project") })
 }
 
-func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
-	from, _ := strconv.Atoi(r.FormValue("cursor"))
-	seconds, _ := strconv.Atoi(r.FormValue("wait"))
+func (s *Server) versions(r *http.Request) []client.EmbeddableVersionWithDefinition {
+	all := read(s, func(d *Data) []client.EmbeddableVersionWithDefinition { return d.Versions })
+	return keep(all, func(v client.EmbeddableVersionWithDefinition) bool { return v.EmbeddableID == r.PathValue("id") })
+}
+
+func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	all, changed := s.data.Changes, s.changed
+	history, ok := s.data.History[r.PathValue("id")]
 	s.mu.Unlock()
-	if from >= len(all) && seconds > 0 {
-		select {
-		case <-changed:
-		case <-s.closing:
-		case <-time.After(time.Duration(seconds) * time.Second):
-		case <-r.Context().Done():
-		}
+	if !ok {
+		refuse(w, 404, client.CodeExperimentNotFound)
+		return
+	}
+	writeJSON(w, history)
+}
+
+// changes serves the change feed. A cursor is the number of the last change that the reader has.
+func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
+	cursor, after := r.FormValue("cursor"), r.FormValue("after")
+	from, err := strconv.ParseInt(cmp.Or(cursor, after, "0"), 10, 64)
+	if err != nil && (after != "now" || cursor != "") || cursor != "" && after != "" {
+		refuse(w, 400, client.CodeInvalidParameter)
+		return
+	}
+	seconds, _ := strconv.Atoi(r.FormValue("wait"))
+	timeout := time.After(time.Duration(seconds) * time.Second)
+	for waiting := seconds > 0; ; {
 		s.mu.Lock()
-		all = s.data.Changes
+		all, changed := s.data.Changes, s.changed
 		s.mu.Unlock()
+		last := lastSeq(all)
+		if after == "now" {
+			from, after = last, ""
+		}
+		rest := keep(all, func(c client.Change) bool {
+			types := r.FormValue("types")
+			return c.Seq > from && (types == "" || slices.Contains(strings.Split(types, ","), string(c.Type)))
+		})
+		if len(rest) == 0 && waiting {
+			select {
+			case <-changed:
+				continue
+			case <-timeout:
+			case <-s.closing:
+			case <-r.Context().Done():
+			}
+			waiting = false
+			continue
+		}
+		next := max(from, last)
+		if limit, err := strconv.Atoi(r.FormValue("limit")); err == nil && limit < len(rest) {
+			rest = rest[:limit]
+			next = rest[limit-1].Seq
+			w.Header().Set("Link", `<next>; rel="next"`)
+		}
+		w.Header().Set("X-Last-Seq", strconv.FormatInt(last, 10))
+		w.Header().Set("X-Next-Cursor", strconv.FormatInt(next, 10))
+		write(w, r, rest)
+		return
 	}
-	page, next := cut(r, all)
-	last := int64(0)
-	if len(all) > 0 {
-		last = all[len(all)-1].Seq
-	}
-	w.Header().Set("X-Last-Seq", strconv.FormatInt(last, 10))
-	w.Header().Set("X-Next-Cursor", strconv.Itoa(next))
-	if next < len(all) {
-		w.Header().Set("Link", `<next>; rel="next"`)
-	}
-	write(w, r, page)
 }
 
 func (s *Server) region(w http.ResponseWriter, r *http.Request) {
