@@ -57,7 +57,7 @@ const stopTimeout = 10 * time.Second
 // Run serves until ctx ends, and then lets the requests in flight finish for up to DRAIN_TIMEOUT. It returns an error
 // if a setting is not allowed, or if a manifest of the folder has a fault at the start.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := errors.Join(cfg.Validate(), cfg.Egress.Validate(), cfg.checkSource()); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.Egress.Validate(), cfg.Require("serve")); err != nil {
 		return err
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})

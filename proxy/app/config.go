@@ -82,10 +82,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// checkSource returns an error if the policy has no source: neither a folder in PROXY_MANIFESTS nor a Source in code.
-func (c Config) checkSource() error {
-	if c.Manifests == "" && c.Source == nil {
-		return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: "is not set, and is required"}
+// Require returns an error if serve has no source of a policy: neither a folder in PROXY_MANIFESTS nor a Source in code.
+func (c Config) Require(command string) error {
+	if command == "serve" && c.Manifests == "" && c.Source == nil {
+		return config.Invalid("PROXY_MANIFESTS", "", "the path of a folder of manifests")
 	}
 	return nil
 }

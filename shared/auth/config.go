@@ -7,6 +7,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
@@ -65,12 +66,18 @@ type Config struct {
 // MaxCacheTTL is the longest AUTH_CACHE_TTL that [Config.Validate] allows.
 const MaxCacheTTL = time.Minute
 
-// Validate reports every fault of the cache's time and of the rates at once. Validate does not require the URLs,
-// because a process needs only the URLs that it uses.
+// Validate reports every fault of the URLs, the issuers, the cache's time and the rates at once. Validate does not
+// require the URLs, because a process needs only the URLs that it uses.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{
+		pgdb.CheckURL("AUTH_DATABASE_URL", c.DatabaseURL), pgdb.CheckURL("AUTH_ADMIN_DATABASE_URL", c.AdminURL),
+		pgdb.CheckURL("AUTH_MIGRATE_DATABASE_URL", c.MigrateURL),
+	}
 	if c.CacheTTL < 2*CopyLife || c.CacheTTL > MaxCacheTTL {
 		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 2s to 1m"))
+	}
+	if _, err := tokens.NewVerifier(c.Issuers, nil); err != nil {
+		errs = append(errs, &config.Fault{Variable: "TOKEN_ISSUERS", Problem: "is wrong: " + err.Error()})
 	}
 	for _, n := range []struct {
 		variable string

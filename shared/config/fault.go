@@ -42,10 +42,17 @@ type Fault struct {
 // Error returns the sentence: the name of the variable, then the problem.
 func (f *Fault) Error() string { return f.Variable + " " + f.Problem }
 
+// missing is the Problem of a required variable that is not set.
+const missing = "is not set, and is required"
+
 // Invalid returns the [*Fault] of a variable with a value that is not allowed. The message has the given value and the
-// allowed values. A [Secret] that is not empty shows as "[redacted]".
+// allowed values. A [Secret] that is not empty shows as "[redacted]". An empty value means that the variable is not set.
 func Invalid(variable string, given any, allowed string) error {
-	return &Fault{Variable: variable, Problem: fmt.Sprintf("is %q; allowed: %s", fmt.Sprint(given), allowed)}
+	problem := missing
+	if text := fmt.Sprint(given); text != "" {
+		problem = fmt.Sprintf("is %q", text)
+	}
+	return &Fault{Variable: variable, Problem: problem + "; allowed: " + allowed}
 }
 
 // allowed describes the values that a variable of type t may have, for a message. reason is the error of parsing the

@@ -25,9 +25,13 @@ import (
 // Then Load calls the method Validate() error of dst and of each struct within dst that has the method. Validate checks
 // the struct's own fields, and reports their faults with [Invalid] and [errors.Join].
 //
-// The error is a [*Faults] with the first fault of each variable, and the other errors of Validate methods. If dst is
-// not a pointer to a struct, which is a mistake in the program, the error has another type.
-func Load(dst any, environ map[string]string) error {
+// The error is a [*Faults] with one fault of each variable, and the other errors of Validate methods. If dst is not a
+// pointer to a struct, which is a mistake in the program, the error has another type.
+func Load(dst any, environ map[string]string) error { return LoadFor("", dst, environ) }
+
+// LoadFor does what [Load] does, for a command of a program. If dst has the method of a [Requirer], LoadFor also calls
+// it, and the error has the settings that the command lacks.
+func LoadFor(command string, dst any, environ map[string]string) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("config: Load into %T: want a pointer to a struct", dst)
@@ -35,9 +39,12 @@ func Load(dst any, environ map[string]string) error {
 	if environ == nil {
 		environ = env.ToMap(os.Environ())
 	}
-	l := loader{environ: environ, faulty: map[string]bool{}}
+	l := loader{environ: environ, faulty: map[string]int{}}
 	l.fill(v.Elem())
 	l.validate(v.Elem())
+	if r, ok := dst.(Requirer); ok && command != "" {
+		l.add(r.Require(command))
+	}
 	if len(l.faults.All) > 0 {
 		return &l.faults
 	}
@@ -50,10 +57,16 @@ type Validator interface {
 	Validate() error
 }
 
+// Requirer is the configuration of a program whose commands need different settings.
+type Requirer interface {
+	// Require reports all settings that the command needs and that are not set, each by [Invalid].
+	Require(command string) error
+}
+
 type loader struct {
 	environ map[string]string
 	faults  Faults
-	faulty  map[string]bool // variables that have a fault already
+	faulty  map[string]int // by variable, the index of its fault in faults.All
 }
 
 // fill sets the fields of the struct v, and of the structs within v, that name a variable, from the environment. fill
@@ -93,7 +106,7 @@ func (l *loader) set(v reflect.Value, field reflect.StructField, name, options s
 	}
 	if text == "" && field.Tag.Get("envDefault") == "" {
 		if strings.Contains(options, "required") || strings.Contains(options, "notEmpty") {
-			return &Fault{Variable: name, Problem: "is not set, and is required"}
+			return &Fault{Variable: name, Problem: missing}
 		}
 		return nil
 	}
@@ -156,15 +169,17 @@ func (l *loader) validate(v reflect.Value) {
 		}
 	}
 	if checked, ok := v.Addr().Interface().(Validator); ok {
-		if err := checked.Validate(); err != nil {
-			l.add(err)
-		}
+		l.add(checked.Validate())
 	}
 }
 
 // add notes err, or each of the errors that err joins. add notes only the first [*Fault] of each variable. So a value
-// that could not be parsed is not also reported as out of range. Other errors of a Validate method are all noted.
+// that could not be parsed is not also reported as out of range. For a variable that is not set, a Fault that says what
+// is allowed replaces one that does not. Other errors of a Validate method are all noted.
 func (l *loader) add(err error) {
+	if err == nil {
+		return
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			l.add(e)
@@ -172,10 +187,13 @@ func (l *loader) add(err error) {
 		return
 	}
 	if fault, ok := errors.AsType[*Fault](err); ok {
-		if l.faulty[fault.Variable] {
+		if i, known := l.faulty[fault.Variable]; known {
+			if noted, ok := errors.AsType[*Fault](l.faults.All[i]); ok && noted.Problem == missing {
+				l.faults.All[i] = err
+			}
 			return
 		}
-		l.faulty[fault.Variable] = true
+		l.faulty[fault.Variable] = len(l.faults.All)
 	}
 	l.faults.All = append(l.faults.All, err)
 }

@@ -22,6 +22,9 @@ type pool struct {
 
 func (p pool) Validate() error {
 	var faults []error
+	if p.URL.IsZero() {
+		faults = append(faults, config.Invalid("DATABASE_URL", p.URL, "postgres://…"))
+	}
 	if p.Size < 1 {
 		faults = append(faults, config.Invalid("POOL_SIZE", p.Size, "1 or more"))
 	}
@@ -43,6 +46,20 @@ type settings struct {
 func (s *settings) Validate() error {
 	if s.Debug && s.Rate > 100 {
 		return errors.New("DEBUG and a RATE over 100 do not go together")
+	}
+	return nil
+}
+
+// program has settings that only its command serve needs.
+type program struct {
+	Settings settings
+	Token    config.Secret `env:"TOKEN,required"`
+	Home     string        `env:"HOME_URL"`
+}
+
+func (p *program) Require(command string) error {
+	if command == "serve" && p.Home == "" {
+		return config.Invalid("HOME_URL", "", "an https URL")
 	}
 	return nil
 }
@@ -93,8 +110,8 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadReportsEveryFaultAtOnce(t *testing.T) {
-	var s settings
-	err := config.Load(&s, map[string]string{
+	var p program
+	err := config.LoadFor("serve", &p, map[string]string{
 		"POOL_SIZE": "many", "POOL_ACQUIRE": "-1s", "DEBUG": "perhaps", "TRUSTED": "10.0.0.0/8,here", "RATE": "x",
 	})
 	if err == nil {
@@ -109,12 +126,14 @@ func TestLoadReportsEveryFaultAtOnce(t *testing.T) {
 		got = append(got, f.Error())
 	}
 	want := []string{
-		"DATABASE_URL is not set, and is required",
+		"DATABASE_URL is not set, and is required; allowed: postgres://…",
 		`POOL_SIZE is "many"; allowed: an integer`,
 		`TRUSTED is "10.0.0.0/8,here"; allowed: a comma-separated list, each a CIDR, such as 10.0.0.0/8`,
 		`DEBUG is "perhaps"; allowed: true or false`,
 		`RATE is "x"; allowed: a number`,
+		"TOKEN is not set, and is required",
 		`POOL_ACQUIRE is "-1s"; allowed: more than 0s`,
+		"HOME_URL is not set, and is required; allowed: an https URL",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)

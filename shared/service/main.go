@@ -34,7 +34,7 @@ type Command struct {
 
 // NewCommand returns a command that loads a configuration of type C from the environment and calls do with it.
 func NewCommand[C any](name string, do func(context.Context, C) error) Command {
-	return Command{name, func(program string, stderr io.Writer) int { return run(program, stderr, do) }}
+	return Command{name, func(program string, stderr io.Writer) int { return run(program, name, stderr, do) }}
 }
 
 // Main runs the command that args name, or "serve" if args are empty. The environment configures the command. Main
@@ -52,12 +52,12 @@ func Main(name string, args []string, stderr io.Writer, commands ...Command) int
 	return exitUsage
 }
 
-// run loads the configuration of a command from the environment, calls do, and returns the exit code. run writes an
-// error to stderr, and sets the garbage collector to gcPercent unless the environment has GOGC.
-func run[C any](name string, stderr io.Writer, do func(context.Context, C) error) int {
+// run loads the configuration of a program's command from the environment, calls do, and returns the exit code. run
+// writes an error to stderr, and sets the garbage collector to gcPercent unless the environment has GOGC.
+func run[C any](program, command string, stderr io.Writer, do func(context.Context, C) error) int {
 	var cfg C
-	if err := config.Load(&cfg, nil); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	if err := config.LoadFor(command, &cfg, nil); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", program, err)
 		return exitUsage
 	}
 	if os.Getenv("GOGC") == "" {
@@ -67,7 +67,7 @@ func run[C any](name string, stderr io.Writer, do func(context.Context, C) error
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills
 	if err := do(ctx, cfg); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(stderr, "%s: %v\n", program, err)
 		if _, ok := errors.AsType[*config.Fault](err); ok {
 			return exitUsage
 		}

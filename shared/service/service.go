@@ -73,10 +73,32 @@ type Config struct {
 	StopTimeout time.Duration `env:"-"`
 }
 
-// Validate reports an ADMIN_API_KEYS that cannot be parsed, and an INGEST_API_KEYS with a key that is not allowed.
+// Validate reports URLs of databases and an ADMIN_API_KEYS that cannot be parsed, and an INGEST_API_KEYS with a key that
+// is not allowed.
 func (c Config) Validate() error {
 	_, err := auth.ParseAdminKeys(c.AdminKeys)
-	return errors.Join(err, trustedkeys.Check("INGEST_API_KEYS", c.IngestKeys))
+	return errors.Join(
+		pgdb.CheckURL("DATABASE_URL", c.DatabaseURL), pgdb.CheckURL("READ_DATABASE_URL", c.ReadDatabaseURLs...),
+		pgdb.CheckURL("INGEST_DATABASE_URL", c.IngestDatabaseURL), pgdb.CheckURL("REMOVE_DATABASE_URL", c.RemoveDatabaseURL),
+		pgdb.CheckURL("MIGRATE_DATABASE_URL", c.MigrateDatabaseURL), err, trustedkeys.Check("INGEST_API_KEYS", c.IngestKeys))
+}
+
+// Require reports the databases that the command serve or migrate needs and that are not set.
+func (c Config) Require(command string) error {
+	var faults []error
+	need := func(variable string, url config.ServerURL) {
+		if url.IsZero() {
+			faults = append(faults, config.Invalid(variable, "", pgdb.URLRule))
+		}
+	}
+	if command == "serve" {
+		need("DATABASE_URL", c.DatabaseURL)
+		need("AUTH_DATABASE_URL", c.Auth.DatabaseURL)
+	}
+	if command == "migrate" || c.MigrateOnStart {
+		need("MIGRATE_DATABASE_URL", c.MigrateDatabaseURL)
+	}
+	return errors.Join(faults...)
 }
 
 // Definition has the parts in which one data service differs from the others, for [Run] and [Migrate].
@@ -123,14 +145,14 @@ type Parts struct {
 func (p *Parts) Go(run func(context.Context)) { p.stack.Go(run) }
 
 // Run starts the parts of a service, serves until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is set,
-// Run migrates the databases first. The error is a [*config.Fault] if DATABASE_URL is not set.
+// Run migrates the databases first. The error has a [*config.Fault] for each required setting that is not set.
 func Run(ctx context.Context, cfg Config, d Definition) (err error) {
+	if err := cfg.Require("serve"); err != nil {
+		return err
+	}
 	admins, err := auth.ParseAdminKeys(cfg.AdminKeys)
 	if err != nil {
 		return err
-	}
-	if cfg.DatabaseURL.IsZero() {
-		return &config.Fault{Variable: "DATABASE_URL", Problem: "is not set, and is required"}
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
 	if err != nil {
@@ -267,6 +289,9 @@ func checks(p *Parts, schema migrate.Schema) []httpserver.Check {
 // Migrate migrates the service's database, and the key database if AUTH_MIGRATE_DATABASE_URL is set. Several pods may
 // call Migrate at once. The error is a [*config.Fault] if MIGRATE_DATABASE_URL is not set.
 func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
+	if err := cfg.Require("migrate"); err != nil {
+		return err
+	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
 	if err != nil {
 		return err
@@ -276,9 +301,6 @@ func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
 }
 
 func migrateBoth(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telemetry) error {
-	if cfg.MigrateDatabaseURL.IsZero() {
-		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
-	}
 	roles := map[migrate.Role]string{
 		migrate.Reader:  migrate.UserOf(cfg.DatabaseURL.Reveal()),
 		migrate.Ingest:  migrate.UserOf(cfg.IngestDatabaseURL.Reveal()),

@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
@@ -51,6 +51,9 @@ type Config struct {
 func (c Config) Validate() error {
 	_, err := c.addresses()
 	faults := []error{err}
+	if len(c.Services) == 0 {
+		faults = append(faults, config.Invalid("EDGE_SERVICES", "", addressRule))
+	}
 	if c.Paths != "public" && c.Paths != "internal" {
 		faults = append(faults, config.Invalid("EDGE_PATHS", c.Paths, "public, internal"))
 	}
@@ -67,7 +70,7 @@ func (c Config) Validate() error {
 		faults = append(faults, config.Invalid("EDGE_ANSWER_TIMEOUT", c.AnswerTimeout, "0s or more"))
 	}
 	if len(c.HTTP.EdgeKeys) == 0 {
-		faults = append(faults, &config.Fault{Variable: "EDGE_KEYS", Problem: "is not set, and is required"})
+		faults = append(faults, config.Invalid("EDGE_KEYS", "", trustedkeys.Rule))
 	}
 	return errors.Join(faults...)
 }
@@ -80,6 +83,9 @@ func (c Config) table() routes.Table {
 	return routes.Outside()
 }
 
+// addressRule describes an element of EDGE_SERVICES, for error messages.
+const addressRule = "name=host:port, each name of entries, embeddables, experiments, region, proxy, console at most once"
+
 // addresses returns the host:port of each service in EDGE_SERVICES. The error names each entry that is not valid.
 func (c Config) addresses() (map[routes.Service]string, error) {
 	names := []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console}
@@ -91,7 +97,7 @@ func (c Config) addresses() (map[routes.Service]string, error) {
 		host, port, err := net.SplitHostPort(address)
 		_, twice := addresses[service]
 		if err != nil || host == "" || port == "" || twice || !slices.Contains(names, service) {
-			faults = append(faults, config.Invalid("EDGE_SERVICES", pair, fmt.Sprintf("name=host:port, each name of %v at most once", names)))
+			faults = append(faults, config.Invalid("EDGE_SERVICES", pair, addressRule))
 			continue
 		}
 		addresses[service] = address

@@ -20,7 +20,7 @@ import (
 // the same time. The error is a [*config.Fault] if cfg.MigrateURL is not set.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
-		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
+		return config.Invalid("AUTH_MIGRATE_DATABASE_URL", "", pgdb.URLRule)
 	}
 	roles := map[migrate.Role]string{
 		migrate.Reader: migrate.UserOf(cfg.DatabaseURL.Reveal()),
@@ -43,7 +43,7 @@ func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) 
 	o.complete()
 	o.Pool.Name = "auth admin"
 	if cfg.AdminURL.IsZero() {
-		return nil, &config.Fault{Variable: "AUTH_ADMIN_DATABASE_URL", Problem: "is not set, and is required"}
+		return nil, config.Invalid("AUTH_ADMIN_DATABASE_URL", "", pgdb.URLRule)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		return nil, err
 	}
 	if cfg.DatabaseURL.IsZero() {
-		return nil, &config.Fault{Variable: "AUTH_DATABASE_URL", Problem: "is not set, and is required"}
+		return nil, config.Invalid("AUTH_DATABASE_URL", "", pgdb.URLRule)
 	}
 	a := &Authenticator{}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -137,7 +137,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 	var issuers *auth.Issuers
 	if len(cfg.Issuers) > 0 {
 		if a.tokens, err = tokens.NewVerifier(cfg.Issuers, o.Log); err != nil {
-			return nil, &config.Fault{Variable: "TOKEN_ISSUERS", Problem: "is wrong: " + err.Error()}
+			return nil, err
 		}
 		issuers = auth.NewIssuers(a.tokens, count("issuer"))
 		a.background.Go(func() { a.tokens.Run(background) })

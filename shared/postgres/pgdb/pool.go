@@ -72,13 +72,9 @@ func Open(ctx context.Context, url config.ServerURL, o Options) (*Pool, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	cfg, err := pgxpool.ParseConfig(url.Reveal())
-	if err != nil {
-		return nil, errBadURL
-	}
-	if cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
-		return nil, errors.New("the database URL has default_query_exec_mode=describe_exec, which can return wrong rows through a pooler; " +
-			"allowed: cache_statement, cache_describe, exec, simple_protocol")
+	cfg, problem := parse(url)
+	if problem != "" {
+		return nil, errors.New("the database URL " + problem)
 	}
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, cfg.ConnConfig.ConnectTimeout, 3*time.Second)
 	o.configure(cfg)
@@ -92,6 +88,7 @@ func Open(ctx context.Context, url config.ServerURL, o Options) (*Pool, error) {
 	if o.Attach != nil {
 		o.Attach(p, o, cfg)
 	}
+	var err error
 	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("open a database pool: %w", err)
 	}
@@ -108,9 +105,36 @@ func Open(ctx context.Context, url config.ServerURL, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// errBadURL is the error of [Open] for a URL that cannot be parsed. The text has no URL, because the part that cannot
-// be read may be the password.
-var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
+// URLRule describes the URL of a database, for error messages.
+const URLRule = "postgres://user:password@host:port/database?sslmode=…"
+
+// CheckURL returns the [*config.Fault] of variable if [Open] would refuse one of urls, the value of variable. Otherwise
+// CheckURL returns nil, as it does for a URL that is not set.
+func CheckURL(variable string, urls ...config.ServerURL) error {
+	for _, url := range urls {
+		if url.IsZero() {
+			continue
+		}
+		if _, problem := parse(url); problem != "" {
+			return &config.Fault{Variable: variable, Problem: problem}
+		}
+	}
+	return nil
+}
+
+// parse returns the configuration of url, or what is wrong with url and what is allowed. The text has no URL, because
+// the part that cannot be read may be the password.
+func parse(url config.ServerURL) (cfg *pgxpool.Config, problem string) {
+	cfg, err := pgxpool.ParseConfig(url.Reveal())
+	switch {
+	case err != nil:
+		return nil, "cannot be read; allowed: " + URLRule
+	case cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeDescribeExec:
+		return nil, "has default_query_exec_mode=describe_exec, which can return wrong rows through a pooler; " +
+			"allowed: cache_statement, cache_describe, exec, simple_protocol"
+	}
+	return cfg, ""
+}
 
 // Close waits without limit until all connections are returned, and closes them. Package shutdown bounds the wait.
 func (p *Pool) Close() { p.pool.Close() }
