@@ -2,17 +2,13 @@ package authn_test
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -46,7 +42,7 @@ func use(t *testing.T, processes []*authn.Authenticator, project, key string) (u
 					u.refused = began
 				}
 				u.mu.Unlock()
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) // the rate of the load
 			}
 		})
 	}
@@ -74,12 +70,11 @@ func revokeInUse(t *testing.T, k *authtest.Keys, processes []*authn.Authenticato
 	}
 	answered := time.Now()
 	after()
-	time.Sleep(limit + time.Second) // the key must stay refused
 	for i, u := range users {
-		eventually.True(t, "a late request is refused", func() bool {
+		eventually.True(t, "requests are refused for a second after the limit", func() bool {
 			u.mu.Lock()
 			defer u.mu.Unlock()
-			return u.refused.Sub(answered) > limit
+			return u.refused.Sub(answered) > limit+time.Second
 		})
 		u.mu.Lock()
 		if late := u.accepted.Sub(answered); late > limit {
@@ -92,7 +87,7 @@ func revokeInUse(t *testing.T, k *authtest.Keys, processes []*authn.Authenticato
 
 func TestRevocation(t *testing.T) {
 	t.Parallel()
-	const ttl = 3 * time.Second
+	const ttl = 2 * time.Second
 	nothing := func() {}
 	for _, tt := range []struct {
 		name  string
@@ -157,38 +152,6 @@ func TestRevocation(t *testing.T) {
 func start(t *testing.T, url config.ServerURL) (*authtest.Keys, []*authn.Authenticator) {
 	t.Helper()
 	k := authtest.New(t, url)
-	k.Config.CacheTTL = 3 * time.Second
+	k.Config.CacheTTL = 2 * time.Second
 	return k, []*authn.Authenticator{k.Authenticator(authn.Options{}), k.Authenticator(authn.Options{})}
-}
-
-// TestRedisCluster checks revocations with a cluster of one node. It needs the same commands as a larger cluster: keys
-// in slots, and scripts of one key.
-func TestRedisCluster(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t, "--cluster-enabled", "yes")
-	if err := redistest.Client(redis).Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "the cluster is ready", func() bool {
-		return strings.Contains(redistest.Client(redis).ClusterInfo(t.Context()).Val(), "cluster_state:ok")
-	})
-	k, processes := start(t, config.NewServerURL("redis+cluster://"+redis.Addr()))
-	revokeInUse(t, k, processes, time.Second, func() {}, func() {})
-	key := k.Key("p")
-	for i, a := range processes {
-		_, rate, err := a.Guard.Check(t.Context(), "p", key, auth.EntriesRead)
-		if err != nil || rate.Remaining >= k.Config.KeyRate().Burst {
-			t.Errorf("process %d: %+v, %v: no rate is kept", i, rate, err)
-		}
-	}
-
-	for _, fault := range []func(){redis.Pause, func() { redis.Resume(); redis.Kill() }} {
-		fault()
-		for range 50 {
-			never, _ := auth.Mint()
-			if _, _, err := processes[0].Guard.Check(t.Context(), "p", never.Reveal(), auth.EntriesRead); !errors.As(err, new(*apierr.Error)) || unavailable(err) {
-				t.Errorf("without the cluster: %v, want unauthorized from Postgres", err)
-			}
-		}
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -199,32 +198,6 @@ func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) 
 		}
 	}
 	return nil
-}
-
-// Slots lists the slots that s serves, ascending.
-func (c *Cluster) Slots(s *Server) []int {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	client := connect(s)
-	defer client.Close()
-	shards, err := client.ClusterShards(ctx).Result()
-	if err != nil {
-		c.t.Fatalf("redistest: %v", err)
-	}
-	var own []int
-	for _, shard := range shards {
-		if masterOf(shard) != s.Addr() {
-			continue
-		}
-		for _, r := range shard.Slots {
-			for slot := int(r.Start); slot <= int(r.End); slot++ {
-				own = append(own, slot)
-			}
-		}
-	}
-	slices.Sort(own)
-	return own
 }
 
 // masterOf returns the address of a shard's master, or "" if there is none.
