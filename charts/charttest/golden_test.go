@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := render(t, values)
-			objects := slices.DeleteFunc(r.objects, func(o object) bool {
+			objects := slices.DeleteFunc(slices.Clone(r.objects), func(o object) bool {
 				kind := kindOf(o)
 				return kind == "CustomResourceDefinition" || kind == "PrometheusRule" || strings.Contains(o.GetName(), "-dashboard-")
 			})

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -28,7 +27,7 @@ func TestNotesNameMissingSecrets(t *testing.T) {
 		{"no cluster to ask", one, nil, map[string]map[string]bool{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := renderOn(t, tt.values, release, tt.cluster)
+			r, err := renderOn(tt.values, release, tt.cluster)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +89,7 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 				{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1},
 				{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2},
 			} {
-				_, err := renderOn(t, tt.values+"requireSecrets: true", release, all)
+				_, err := renderOn(tt.values+"requireSecrets: true", release, all)
 				if len(tt.want) == 0 {
 					if err != nil {
 						t.Errorf("refused: %v", err)
@@ -115,14 +114,14 @@ func TestRefusesWithoutSecrets(t *testing.T) {
 		})
 	}
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
-	if _, err := renderOn(t, "requireSecrets: true\nnetworkPolicy: {enabled: false}", release, nil); err != nil {
+	if _, err := renderOn("requireSecrets: true\nnetworkPolicy: {enabled: false}", release, nil); err != nil {
 		t.Errorf("without a cluster: %v", err)
 	}
-	chart, err := loader.Load(chartFolder)
+	lectern, err := loadChart()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := chart.Values["requireSecrets"]; got != true {
+	if got := lectern.Values["requireSecrets"]; got != true {
 		t.Errorf("by default, requireSecrets is %v; want true", got)
 	}
 }
@@ -259,7 +258,7 @@ func TestTrustedProxies(t *testing.T) {
 		})
 	}
 	for _, values := range []string{"trustedProxies: [private]", "trustedProxies: all"} {
-		if _, err := tryRender(t, values); err == nil {
+		if _, err := tryRender(values); err == nil {
 			t.Errorf("%s is accepted", values)
 		}
 	}

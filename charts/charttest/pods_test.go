@@ -182,7 +182,7 @@ func TestPodsStopInTime(t *testing.T) {
 func TestNamespaceOverride(t *testing.T) {
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "records-of-helm", IsInstall: true, Revision: 1}
 	values := strings.Replace(everything, "watchNamespaces: [team-a, team-b]", "namespaceOverride: elsewhere", 1)
-	r, err := renderOn(t, values, release, append(installed(), namespaceOf("elsewhere")))
+	r, err := renderOn(values, release, append(installed(), namespaceOf("elsewhere")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestDevelopmentData(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
-			r, err := renderOn(t, "dev: {enabled: true, postgres: {storage: {"+tt.in+"}}}", release, append(installed(), tt.cluster...))
+			r, err := renderOn("dev: {enabled: true, postgres: {storage: {"+tt.in+"}}}", release, append(installed(), tt.cluster...))
 			if err != nil {
 				t.Fatal(err)
 			}

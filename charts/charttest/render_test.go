@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
@@ -83,7 +85,7 @@ type rendered struct {
 // a known kind and no unknown field.
 func render(t *testing.T, values string) rendered {
 	t.Helper()
-	r, err := tryRender(t, values)
+	r, err := tryRender(values)
 	if err != nil {
 		t.Fatalf("render with %q: %v", values, err)
 	}
@@ -104,9 +106,17 @@ func installed() []*unstructured.Unstructured {
 	}
 }
 
-func tryRender(t *testing.T, values string) (rendered, error) {
-	t.Helper()
-	return renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}, append(installed(), namespaceOf("team-a"), namespaceOf("team-b")))
+// renders are the renders of tryRender by their values. Several tests read the same render, so no test may change it.
+var renders sync.Map
+
+func tryRender(values string) (rendered, error) {
+	once, _ := renders.LoadOrStore(values, sync.OnceValues(func() (rendered, error) { return renderAnew(values) }))
+	return once.(func() (rendered, error))()
+}
+
+// renderAnew is tryRender without the memory of earlier renders.
+func renderAnew(values string) (rendered, error) {
+	return renderOn(values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}, append(installed(), namespaceOf("team-a"), namespaceOf("team-b")))
 }
 
 func namespaceOf(name string) *unstructured.Unstructured {
@@ -115,21 +125,22 @@ func namespaceOf(name string) *unstructured.Unstructured {
 
 // renderOn renders the chart for a release, on a cluster that has some objects. Without objects there is no cluster, as
 // in helm template.
-func renderOn(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured) (rendered, error) {
-	t.Helper()
-	return renderWith(t, values, release, objects, "lectern.dev/v1alpha1", "monitoring.coreos.com/v1")
+func renderOn(values string, release common.ReleaseOptions, objects []*unstructured.Unstructured) (rendered, error) {
+	return renderWith(values, release, objects, "lectern.dev/v1alpha1", "monitoring.coreos.com/v1")
 }
 
+// loadChart loads the chart once for all renders, which do not change it.
+var loadChart = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(chartFolder) })
+
 // renderWith is renderOn a cluster that has the given APIs in addition to those of Kubernetes.
-func renderWith(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured, apis ...string) (rendered, error) {
-	t.Helper()
-	chart, err := loader.Load(chartFolder)
+func renderWith(values string, release common.ReleaseOptions, objects []*unstructured.Unstructured, apis ...string) (rendered, error) {
+	lectern, err := loadChart()
 	if err != nil {
-		t.Fatal(err)
+		return rendered{}, err
 	}
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
-		t.Fatalf("the test's values: %v", err)
+		return rendered{}, fmt.Errorf("the test's values: %w", err)
 	}
 	if image, ok := given["image"].(map[string]any); !ok {
 		given["image"] = map[string]any{"registry": registry}
@@ -141,15 +152,15 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 	}
 	capabilities := *common.DefaultCapabilities
 	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), apis...)
-	all, err := util.ToRenderValues(chart, given, release, &capabilities)
+	all, err := util.ToRenderValues(lectern, given, release, &capabilities)
 	if err != nil {
 		return rendered{}, err
 	}
 	files, err := map[string]string(nil), error(nil)
 	if len(objects) == 0 {
-		files, err = engine.Render(chart, all)
+		files, err = engine.Render(lectern, all)
 	} else {
-		files, err = engine.RenderWithClientProvider(chart, all, cluster{objects, release.Namespace == ownAlone})
+		files, err = engine.RenderWithClientProvider(lectern, all, cluster{objects, release.Namespace == ownAlone})
 	}
 	if err != nil {
 		return rendered{}, err
@@ -201,31 +212,46 @@ func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return client.Resource(resource), true, nil
 }
 
+// decoded are the objects by their documents: most documents are the same in all renders.
+var decoded sync.Map
+
 // decode reads the documents of one file strictly.
 func decode(file string) ([]object, error) {
 	var objects []object
 	for document := range strings.SplitSeq("\n"+file, "\n---") {
-		var kind struct{ APIVersion, Kind string }
-		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-			return nil, fmt.Errorf("%w in:\n%s", err, document)
-		}
-		if kind.Kind == "" && kind.APIVersion == "" {
-			if body := strings.TrimSpace(document); body != "" && !strings.HasPrefix(body, "#") {
-				return nil, fmt.Errorf("neither empty nor an object: %s", document)
-			}
-			continue
-		}
-		newObject, ok := kinds()[kind.APIVersion+"/"+kind.Kind]
+		o, ok := decoded.Load(document)
 		if !ok {
-			return nil, fmt.Errorf("a %s of %s is none of the chart's kinds", kind.Kind, kind.APIVersion)
+			var err error
+			if o, err = decodeOne(document); err != nil {
+				return nil, fmt.Errorf("%w in:\n%s", err, document)
+			}
+			decoded.Store(document, o)
 		}
-		o := newObject()
-		if err := yaml.UnmarshalStrict([]byte(document), o); err != nil {
-			return nil, fmt.Errorf("%s: %w in:\n%s", kind.Kind, err, document)
+		if o != nil {
+			objects = append(objects, o.(object))
 		}
-		objects = append(objects, o)
 	}
 	return objects, nil
+}
+
+// decodeOne reads one document. An empty document and one with only a comment are no object.
+func decodeOne(document string) (any, error) {
+	var kind struct{ APIVersion, Kind string }
+	if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+		return nil, err
+	}
+	if kind.Kind == "" && kind.APIVersion == "" {
+		if body := strings.TrimSpace(document); body != "" && !strings.HasPrefix(body, "#") {
+			return nil, errors.New("neither empty nor an object")
+		}
+		return nil, nil
+	}
+	newObject, ok := kinds()[kind.APIVersion+"/"+kind.Kind]
+	if !ok {
+		return nil, fmt.Errorf("a %s of %s is none of the chart's kinds", kind.Kind, kind.APIVersion)
+	}
+	o := newObject()
+	return o, yaml.UnmarshalStrict([]byte(document), o)
 }
 
 func kindOf(o object) string {

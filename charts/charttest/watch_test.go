@@ -46,7 +46,7 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 			if tt.before != nil {
 				all = append(all, tt.before)
 			}
-			_, err := renderOn(t, tt.values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
+			_, err := renderOn(tt.values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -70,15 +70,15 @@ func TestMissingNamespaces(t *testing.T) {
 	all := append(installed(), namespace("team-a", ""), namespace("team-b", "2026-01-01T00:00:00Z"))
 	const values = "watchNamespaces: [lectern, team-a, team-b, team-c]"
 	install := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
-	if _, err := renderOn(t, values, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: team-b, team-c; make them first") {
+	if _, err := renderOn(values, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: team-b, team-c; make them first") {
 		t.Errorf("an install says %v", err)
 	}
 	for _, more := range []string{"", "\nrbac: {create: false}", "\nwatchAllNamespaces: true", "\nwatchNamespaces: [team-a]"} {
-		if _, err := renderOn(t, "namespaceOverride: elsewhere"+more, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: elsewhere; make them first") {
+		if _, err := renderOn("namespaceOverride: elsewhere"+more, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: elsewhere; make them first") {
 			t.Errorf("an install into a namespace that does not exist, with %q, says %v", more, err)
 		}
 	}
-	r, err := renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
+	r, err := renderOn(values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +115,10 @@ func TestAPIServerAddresses(t *testing.T) {
 		t.Errorf("the API server is at %q; want %q", got, want)
 	}
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
-	if _, err := renderOn(t, "", release, nil); err == nil || !strings.Contains(err.Error(), "networkPolicy.apiServerTo is empty, and there is no cluster to ask") {
+	if _, err := renderOn("", release, nil); err == nil || !strings.Contains(err.Error(), "networkPolicy.apiServerTo is empty, and there is no cluster to ask") {
 		t.Errorf("without a cluster: %v", err)
 	}
-	if _, err := renderOn(t, "networkPolicy: {enabled: false}", release, nil); err != nil {
+	if _, err := renderOn("networkPolicy: {enabled: false}", release, nil); err != nil {
 		t.Errorf("without a cluster, and without policies: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func TestNamespaceAdmin(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			release.IsInstall, release.IsUpgrade = !tt.upgrade, tt.upgrade
-			r, err := renderOn(t, tt.values, release, cluster)
+			r, err := renderOn(tt.values, release, cluster)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
