@@ -114,6 +114,7 @@ func reads(t testing.TB, api *servicetest.Service, key string) bool {
 // A key of an APIKey reads entries. After a rotation both keys read during the overlap, then only the new one. After
 // the deletion neither does.
 func TestAPIKeyLife(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
@@ -129,12 +130,20 @@ func TestAPIKeyLife(t *testing.T) {
 	}
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "1"))
 	second := anotherKey(t, c, k, first)
-	rotated := time.Now()
+	var ends time.Time
+	eventually.True(t, "the old key has an end", func() bool {
+		all, err := keys.List(t.Context(), "pr_1")
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		ends = all[0].ExpiresAt
+		return !ends.IsZero()
+	})
 	for both := true; both; {
-		began := time.Since(rotated)
+		began := time.Now()
 		both = reads(t, api, first)
-		if both && began > 3*time.Second+time.Second || !both && time.Since(rotated) < 2*time.Second {
-			t.Fatalf("the old key reads: %v, in a request that began %v after the rotation", both, began)
+		if both && began.After(ends.Add(time.Second)) || !both && time.Now().Before(ends) {
+			t.Fatalf("the old key reads: %v, in a request that began %v after its end", both, began.Sub(ends))
 		}
 		if !reads(t, api, second) {
 			t.Fatal("the new key does not read")
@@ -167,6 +176,7 @@ func TestAPIKeyLife(t *testing.T) {
 
 // A token of a ServiceAccount reads entries while an APIKey grants its identity, and no Secret is written.
 func TestAPIKeyIdentity(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
@@ -304,10 +314,11 @@ func TestNoKeyIsTold(t *testing.T) {
 // Operators that take over from each other, after a released and after a lost Lease, rotate once.
 func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	c := kubetest.Start(t)
 	keys := authtest.New(t, redistest.Start(t).URL)
-	first := start(t, c, keyEnviron(keys), nil)
-	second := start(t, c, keyEnviron(keys), nil)
+	first := start(t, c, keyEnviron(keys), shortLease)
+	second := start(t, c, keyEnviron(keys), shortLease)
 	var objects []*v1alpha1.APIKey
 	for i := range 10 {
 		objects = append(objects, newKey(fmt.Sprintf("reports-%d", i)))
@@ -340,7 +351,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 		t.Error("an operator that lost its lease stopped without saying so")
 	}
 	close(acts.done)
-	third := start(t, c, keyEnviron(keys), nil)
+	third := start(t, c, keyEnviron(keys), shortLease)
 	ask("2")
 	if err := stands.Stop(); err != nil {
 		t.Error(err)
@@ -364,6 +375,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 
 // For a project of another namespace, its Project grants keys and takes them back.
 func TestAPIKeyGrant(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	theirs, elsewhere := c.NewNamespace(t), c.NewNamespace(t)
 	keys := authtest.New(t, redistest.Start(t).URL)

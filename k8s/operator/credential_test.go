@@ -48,6 +48,7 @@ func newProject(meta metav1.ObjectMeta, id string, allowed ...string) *v1alpha1.
 
 // The condition of a Credential names its faults, including those that a later change of its Secret causes.
 func TestCredentialLife(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	o := start(t, c, nil, nil)
 	cred := newCredential(named("stripe"), "pr_1", "cred_stripe", "stripe")
@@ -104,6 +105,7 @@ func TestCredentialLife(t *testing.T) {
 // The Secret for the proxy holds the values that Credentials name, each for as long as its Credential is there. A namespace
 // cannot fill it, and cannot read it by a Credential.
 func TestProxyValues(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
 	values := func() map[string]string {
@@ -140,10 +142,12 @@ func TestProxyValues(t *testing.T) {
 
 	var large []client.Object
 	for i := range 8 { // eight of them with their names have more than 128 KiB
+		if i == 7 {
+			kubetest.AwaitYounger(t, large[6]) // the youngest is left out
+		}
 		name := fmt.Sprintf("large-%d", i)
 		large = append(large, newCredential(named(name), "pr_1", "cred_large_"+name, name))
 		c.Create(t, newSecret(named(name), map[string]string{"token": strings.Repeat("x", 16<<10)}), large[i])
-		kubetest.AwaitYounger(t, large[i])
 	}
 	last := large[7]
 	eventually.True(t, "the last one is said to be left out", func() bool {
@@ -157,6 +161,7 @@ func TestProxyValues(t *testing.T) {
 
 // Of two Credentials with the same id, the older one prevails until it is deleted.
 func TestCredentialConflict(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
 	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}))
@@ -182,6 +187,7 @@ func TestCredentialConflict(t *testing.T) {
 
 // An endpoint is valid if it and the objects that it refers to are valid.
 func TestProxyEndpointLife(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
 	endpoint := newEndpoint(named("web"), "pr_1", "cred_x", "cred_y")
@@ -228,6 +234,7 @@ func TestProxyEndpointLife(t *testing.T) {
 
 // No object refers to objects of another namespace without a grant.
 func TestGrants(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)
 	start(t, c, map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other}, nil)
@@ -292,6 +299,7 @@ func TestGrants(t *testing.T) {
 
 // With UNDECLARED_PROJECTS=allow, every namespace may use an undeclared project.
 func TestUndeclaredProjectsAllowed(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	start(t, c, map[string]string{"UNDECLARED_PROJECTS": "allow"}, nil)
 	cred, endpoint := newCredential(named("x"), "pr_nobodys", "cred_x", "s"), newEndpoint(named("web"), "pr_nobodys", "cred_x")
@@ -302,6 +310,7 @@ func TestUndeclaredProjectsAllowed(t *testing.T) {
 
 // An endpoint for any host gets no credential that may go anywhere.
 func TestCredentialForAnyHost(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
 	cred, endpoint := newCredential(named("x"), "pr_1", "cred_x", "s"), newEndpoint(named("web"), "pr_1", "cred_x")

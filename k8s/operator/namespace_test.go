@@ -18,6 +18,7 @@ import (
 // A namespace that is deleted loses its roles first. Its keys are revoked all the same, its objects go, and all other
 // namespaces are served, also by an operator that starts then.
 func TestNamespaceGoes(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	team := c.NewNamespace(t)
 	redis := redistest.Start(t)

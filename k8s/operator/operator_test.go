@@ -57,10 +57,11 @@ func acting(t testing.TB, url string) bool {
 // Of two operators one acts. The other takes over at once if the first one stops. If the first one cannot reach the
 // API server, it exits, and the other takes over later.
 func TestTwoOperators(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
-	first := start(t, c, nil, nil)
+	first := start(t, c, nil, shortLease)
 	eventually.True(t, "the first one acts", func() bool { return acting(t, first.URL) })
-	second := start(t, c, nil, nil)
+	second := start(t, c, nil, shortLease)
 	eventually.True(t, "the second one is ready", func() bool { status, _ := get(t, second.URL+"/readyz"); return status == 200 })
 	cred := newCredential(named("x"), "pr_1", "cred_x", "none")
 	c.Create(t, cred)
@@ -80,7 +81,7 @@ func TestTwoOperators(t *testing.T) {
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
 
 	// Cut off: the one that acts loses its Lease and ends, the third one goes on.
-	third := start(t, c, nil, nil)
+	third := start(t, c, nil, shortLease)
 	second.Requests.Cut()
 	select {
 	case err := <-second.done:
@@ -97,6 +98,7 @@ func TestTwoOperators(t *testing.T) {
 }
 
 func TestInternalAddress(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, nil)
 	const ready = `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}` + "\n"

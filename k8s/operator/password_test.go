@@ -18,6 +18,7 @@ import (
 
 // The operator that runs rotates a key after the password of its role has changed, although its connections were closed.
 func TestPasswordFile(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	server := pgtest.Private(t, nil)
 	db := server.Database(t, pgkeys.Schema())

@@ -142,6 +142,7 @@ func (p *process) asked(t testing.TB) map[string]int {
 // without a working key.
 func TestLongOperatorKilled(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	c := kubetest.Start(t)
 	declare(t, c)
 	keys := authtest.New(t, redistest.Start(t).URL)
@@ -174,7 +175,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	for round := range rounds {
 		p := launch(t, binary, file, c, environ)
 		eventually.True(t, "the operator is at work", func() bool { return ready200(p.URL) })
-		time.Sleep(rand.N(400 * time.Millisecond)) // the moment of the crash
+		time.Sleep(rand.N(400 * time.Millisecond)) // a sleep, because a crash waits for no state
 		p.kill()
 		for _, k := range all {
 			if held, active := works(k); held && !active {

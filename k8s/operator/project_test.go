@@ -214,6 +214,7 @@ func TestProjectConflict(t *testing.T) {
 
 // The condition reports an unreachable region service, and the controller retries.
 func TestProjectRegionAway(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "a-key-0123456789"}
 	o := start(t, c, environ, nil)

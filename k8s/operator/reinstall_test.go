@@ -17,6 +17,7 @@ import (
 // An operator that is uninstalled and installed again continues with the remaining objects. Their keys stay the same,
 // and it adds its finalizers again. It revokes the keys of an object that was deleted meanwhile.
 func TestReinstalled(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)

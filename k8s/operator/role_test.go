@@ -11,6 +11,7 @@ import (
 // The roles grant no more than the operator needs. Every other test here runs the operator with them, which shows
 // that they suffice.
 func TestRolesGrantNoMore(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)
 	type attributes = authorizationv1.ResourceAttributes
@@ -61,6 +62,7 @@ func TestRolesGrantNoMore(t *testing.T) {
 
 // With named namespaces, the operator may read Secrets in these alone, and the proxy in none.
 func TestRolesOfNamespaces(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
 	watched, other := c.NewNamespace(t), c.NewNamespace(t)
 	for _, component := range []string{"operator", "proxy"} {

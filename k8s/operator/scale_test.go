@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -23,6 +24,7 @@ import (
 // seconds of rest, and the memory. The figures are in bench/README.md.
 func TestLongScale(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	const each = 500
 	c := kubetest.Start(t)
 	keys := authtest.New(t, redistest.Start(t).URL)
@@ -75,38 +77,35 @@ func TestLongScale(t *testing.T) {
 		}
 		return all, ready
 	}
-	for deadline := start.Add(10 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
-		if _, ready := versions(); ready == 4*each {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%d of %d are ready\n%s", ready, 4*each, p.log.Tail(4000))
+	// The tests look seldom, because a list of all objects keeps the API server busy.
+	const pause = 500 * time.Millisecond
+	eventually.Succeeds(t, "all objects are ready", func() error {
+		if _, ready := versions(); ready < 4*each {
+			time.Sleep(pause)
+			return fmt.Errorf("%d of %d are ready\n%s", ready, 4*each, p.log.Tail(4000))
 		}
-	}
+		return nil
+	})
 	took := time.Since(start)
 	toReady := p.asked(t)
 
 	// Requests in flight, mostly events, do not belong to the steady state.
 	last, since := p.asked(t), time.Now()
-	for deadline := time.Now().Add(2 * time.Minute); time.Since(since) < 5*time.Second; time.Sleep(500 * time.Millisecond) {
+	eventually.True(t, "the operator comes to rest", func() bool {
+		time.Sleep(pause)
 		if now := p.asked(t); !maps.Equal(now, last) {
 			last, since = now, time.Now()
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the operator does not come to rest: %v", last)
-		}
-	}
+		return time.Since(since) >= 5*time.Second
+	})
 	// The proxy, over the same objects and their Secrets.
 	environ["LISTEN_PUBLIC"], environ["AUTH_DATABASE_URL"] = "127.0.0.1:0", keys.Config.DatabaseURL.Reveal()
 	start = time.Now()
 	proxy := launch(t, servicetest.BuildOf(t, "../../proxy/kubernetes", "./cmd/proxy"), file, c, environ)
-	for deadline := start.Add(time.Minute); !ready200(proxy.URL); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the proxy does not become ready\n%s", proxy.log.Tail(4000))
-		}
-	}
+	eventually.True(t, "the proxy is ready", func() bool { return ready200(proxy.URL) })
 	proxyReady := time.Since(start)
 	before, _ := versions()
-	time.Sleep(15 * time.Second) // what is measured
+	time.Sleep(15 * time.Second) // a sleep, because the requests of a time without changes are measured
 	asked := p.asked(t)
 	after, ready := versions()
 	for method, n := range asked {

@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +20,6 @@ import (
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/needs"
-	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // endpoint is a token endpoint. Each refresh token is valid once. The first one is "first", and the client's secret is
@@ -105,6 +105,23 @@ func clientSecret() *corev1.Secret {
 	return newSecret(named("client"), map[string]string{"secret": canary + "\n", "refresh": "first"})
 }
 
+// clock is the time of operators, which a test moves on.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// set makes an operator use the clock.
+func (c *clock) set(cfg *Config) { cfg.Now = c.now }
+
+// later moves the clock on, and touches the client's Secret, so that the operator looks at the Credentials that name it.
+func (c *clock) later(t *testing.T, cluster *kubetest.Cluster, d time.Duration) {
+	t.Helper()
+	c.ahead.Add(int64(d))
+	kubetest.Change(t, cluster, newSecret(in(cluster.Namespace, "client"), nil), func(s *corev1.Secret) {
+		s.Labels = map[string]string{"touched": fmt.Sprint(c.ahead.Load())}
+	})
+}
+
 // awaitToken waits until the proxy has a token.
 func awaitToken(t *testing.T, c *kubetest.Cluster, cred *v1alpha1.Credential, want string) {
 	t.Helper()
@@ -127,7 +144,8 @@ func TestFetchedCredential(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
 	e := newTokenEndpoint(t)
-	o := start(t, c, e.environ(), nil)
+	var now clock
+	o := start(t, c, e.environ(), now.set)
 	cred := e.credential("a", resource.ClientCredentials)
 	cred.Spec.ValueFrom.OAuth2.Scopes, cred.Spec.ValueFrom.OAuth2.Audience = []string{"read", "write"}, "https://api.example.com"
 	c.Create(t, cred)
@@ -155,20 +173,30 @@ func TestFetchedCredential(t *testing.T) {
 		t.Errorf("says %+v", said)
 	}
 	awaitToken(t, c, cred, "token-1")
-	e.set(func(e *endpoint) { e.answer, e.life = nil, 12 })
+	e.set(func(e *endpoint) { e.answer = nil })
+	now.later(t, c, 10*time.Second)
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
-	awaitToken(t, c, cred, "token-3") // after two thirds of the life of token-2
+	awaitToken(t, c, cred, "token-2")
+	now.later(t, c, 41*time.Minute) // two thirds of the life of token-2
+	awaitToken(t, c, cred, "token-3")
 	e.set(func(e *endpoint) {
 		e.answer = func(w http.ResponseWriter) bool {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
 		}
 	})
-	awaitToken(t, c, cred, "")
-	if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing); said.Status != metav1.ConditionFalse {
+	now.later(t, c, 41*time.Minute)
+	if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing); said.Status != metav1.ConditionTrue {
 		t.Errorf("says %+v", said)
 	}
-	e.set(func(e *endpoint) { e.answer, e.life = nil, 3600 })
+	awaitToken(t, c, cred, "token-3")
+	now.later(t, c, 20*time.Minute)
+	awaitToken(t, c, cred, "")
+	eventually.True(t, "the condition says that no token is valid", func() bool {
+		return c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Status == metav1.ConditionFalse
+	})
+	e.set(func(e *endpoint) { e.answer = nil })
+	now.later(t, c, 41*time.Minute)
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
 	for _, text := range append(c.Events(t, cred), o.log.String()) {
 		if strings.Contains(text, canary) || strings.Contains(text, "token-1") {
@@ -182,7 +210,8 @@ func TestRefreshTokenIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
 	e := newTokenEndpoint(t)
-	first := start(t, c, e.environ(), nil)
+	var now clock
+	first := start(t, c, e.environ(), now.set)
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	e.set(func(e *endpoint) {
 		e.life = 12
@@ -203,18 +232,19 @@ func TestRefreshTokenIsUsedOnce(t *testing.T) {
 	<-begun
 	stopped := make(chan error, 1)
 	go func() { stopped <- first.Stop() }()
-	start(t, c, e.environ(), nil)
+	start(t, c, e.environ(), now.set)
 	close(goOn)
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-	awaitToken(t, c, cred, "token-3")
+	awaitToken(t, c, cred, "token-2") // ten seconds later, which the operator waits for itself
 	e.set(func(e *endpoint) {
 		if e.most != 1 {
 			t.Errorf("%d requests at a time", e.most)
 		}
 		e.refresh = "lost" // as after an answer that no operator could write
 	})
+	now.later(t, c, 10*time.Second)
 	said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Message
 	if !strings.HasSuffix(said, `the token endpoint answered with status 400 and the error invalid_grant: the refresh token is used up or revoked; put another into the key "refresh" of the Secret "client".`) {
 		t.Errorf("says %s", said)
@@ -223,39 +253,45 @@ func TestRefreshTokenIsUsedOnce(t *testing.T) {
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
 }
 
-// Two operators that both act, as for a moment after a lost Lease, send one request at a time. If both are killed after the
+// Two operators that both act, as for a moment after a lost Lease, send one request at a time. If both are lost after the
 // endpoint has replaced the refresh token, the next operator says what to do.
-func TestLongTokenOfKilledOperators(t *testing.T) {
-	needs.Long(t)
+func TestTokenOfLostOperators(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t)
-	declare(t, c)
 	e := newTokenEndpoint(t)
+	var now clock
 	environ := e.environ()
-	valuesFor(t, c, environ)
-	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
-	e.set(func(e *endpoint) { e.life = 12 })
+	environ["LEADER_ELECTION"] = "false"
+	operators := []*running{start(t, c, environ, now.set), start(t, c, environ, now.set)}
 	cred, secret := e.credential("a", resource.RefreshToken), clientSecret()
 	c.Create(t, secret, cred)
-	first, second := launch(t, binary, file, c, environ), launch(t, binary, file, c, environ)
-	awaitToken(t, c, cred, "token-4")
-	begun := make(chan struct{})
-	e.set(func(e *endpoint) {
-		if e.most != 1 {
-			t.Errorf("%d requests at a time", e.most)
-		}
-		e.answer = func(http.ResponseWriter) bool {
-			e.answer, e.refresh = nil, "lost"
-			close(begun)
-			e.mu.Unlock()
-			<-second.dead
-			e.mu.Lock()
-			return true
-		}
+	for n := range 3 {
+		awaitToken(t, c, cred, fmt.Sprintf("token-%d", n+1))
+		e.set(func(e *endpoint) {
+			if e.most != 1 {
+				t.Errorf("%d requests at a time", e.most)
+			}
+			if n == 2 {
+				e.answer = func(http.ResponseWriter) bool {
+					for _, o := range operators {
+						o.Requests.Cut()
+					}
+					e.answer, e.refresh = nil, "lost"
+					return true
+				}
+			}
+		})
+		now.later(t, c, time.Hour)
+	}
+	eventually.True(t, "the operators have asked once more", func() (asked bool) {
+		e.set(func(e *endpoint) { asked = e.refresh == "lost" })
+		return asked
 	})
-	<-begun
-	first.kill()
-	second.kill()
-	launch(t, binary, file, c, environ)
+	for _, o := range operators {
+		_ = o.Stop() // an operator that is cut off may say so
+	}
+	now.ahead.Add(int64(2 * time.Minute)) // the claim of the lost operators is over
+	start(t, c, environ, now.set)
 	if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Message; !strings.Contains(said, `invalid_grant: the refresh token is used up or revoked; put another into the key "refresh" of the Secret "client"`) {
 		t.Errorf("says %s", said)
 	}

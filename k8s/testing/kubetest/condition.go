@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ func Ready(o client.Object) *metav1.Condition {
 func (c *Cluster) AwaitReady(t testing.TB, o client.Object, reason string) metav1.Condition {
 	t.Helper()
 	var got *metav1.Condition
-	eventually.Succeeds(t, fmt.Sprintf("%T %s: Ready with %s", o, o.GetName(), reason), func() error {
+	eventually.Succeeds(t, fmt.Sprintf("%T %s: Ready with %s", o, o.GetName(), reason), seldom(func() error {
 		if err := c.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o); err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +48,21 @@ func (c *Cluster) AwaitReady(t testing.TB, o client.Object, reason string) metav
 			return fmt.Errorf("it is %+v", got)
 		}
 		return nil
-	})
+	}))
 	return *got
+}
+
+// seldom returns look with a pause after each failure, of a tenth of the time since the first look and at most 50 ms. Each
+// look is a request, and many tests that look at once would keep the API server from its work.
+func seldom(look func() error) func() error {
+	begin := time.Now()
+	return func() error {
+		err := look()
+		if err != nil {
+			time.Sleep(min(time.Since(begin)/10, 50*time.Millisecond)) // in a wait for a state
+		}
+		return err
+	}
 }
 
 // Events returns the reasons and notes of the events about an object, in the order of their time.
