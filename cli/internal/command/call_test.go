@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
@@ -20,13 +21,13 @@ func TestAPIPrintsAnyAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) }))
 	defer server.Close()
 	environ := map[string]string{"LECTERN_URL": server.URL}
-	if r := lectern(t, "", environ, "api", "/openapi.json"); r.code != shell.ExitOK || r.out != answers["/openapi.json"]+"\n" {
+	if r := clitest.Run(t, "", environ, "api", "/openapi.json"); r.Code != shell.ExitOK || r.Out != answers["/openapi.json"]+"\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "api", "/openapi.yaml"); r.code != shell.ExitOK || r.out != answers["/openapi.yaml"] {
+	if r := clitest.Run(t, "", environ, "api", "/openapi.yaml"); r.Code != shell.ExitOK || r.Out != answers["/openapi.yaml"] {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "api", "/openapi.yaml", "-o", "json"); r.code != shell.ExitFailure || !strings.Contains(r.err, "not JSON") {
+	if r := clitest.Run(t, "", environ, "api", "/openapi.yaml", "-o", "json"); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "not JSON") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -55,9 +56,9 @@ func TestCompressedAnswerIsCutOff(t *testing.T) {
 			}
 			_, _ = w.Write(body)
 		}))
-		r := lectern(t, "", map[string]string{"LECTERN_URL": server.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}, "export", "entries", "-o", "ndjson")
+		r := clitest.Run(t, "", map[string]string{"LECTERN_URL": server.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}, "export", "entries", "-o", "ndjson")
 		server.Close()
-		if r.code != shell.ExitOK || !strings.Contains(r.out, `"entry_id":"e"`) || asked != 2 {
+		if r.Code != shell.ExitOK || !strings.Contains(r.Out, `"entry_id":"e"`) || asked != 2 {
 			t.Errorf("%s: asked %d times: %+v", name, asked, r)
 		}
 	}

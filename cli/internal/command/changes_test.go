@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"bytes"
@@ -13,52 +13,16 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
-	entries "github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
-	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
-
-// startEntries runs the entries service, which brings its schema with it, and returns what commands need for pr_1.
-func startEntries(t *testing.T) (*servicetest.Service, map[string]string) {
-	t.Helper()
-	empty := migrate.Schema{Name: "feed", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
-	return s, map[string]string{
-		"LECTERN_URL": s.URL, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_PROJECT_ID": "pr_1",
-		"LECTERN_API_KEY": s.Keys.Key("pr_1"), "LECTERN_INGEST_API_KEY": servicetest.IngestKey, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
-	}
-}
-
-// entryOf is an entry of pr_1, and eventOf its n-th event.
-func entryOf(id string, minute int) servicetest.Object {
-	at := time.Date(2024, 1, 1, 0, minute, 0, 0, time.UTC).Format(time.RFC3339)
-	return servicetest.Object{
-		"entry_id": id, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c",
-		"created_at": at, "updated_at": at, "entry_data": fmt.Sprintf(`{"text":"<&> \n \"%d\"","fill":"%s"}`, minute, strings.Repeat("x", 500)),
-	}
-}
-
-func eventOf(entry string, n int) servicetest.Object {
-	return servicetest.Object{
-		"entry_id": entry, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c",
-		"timestamp": time.Date(2024, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339), "event_type": "custom_event:triggered",
-		"custom_event_name": "a, <b>", "custom_event_props": fmt.Sprintf(`{"n":%d}`, n), "event_id": fmt.Sprint(entry, "/", n), "url": "https://example.com/?a=1&b=2",
-	}
-}
 
 // copied is the copy that a reader of the feed builds.
 type copied struct {
@@ -82,12 +46,12 @@ func copyOf(t *testing.T, feed []byte) copied {
 		}
 		switch change.Change {
 		case "entry":
-			id := decoded[struct {
+			id := clitest.Decode[struct {
 				EntryID string `json:"entry_id"`
 			}](t, string(change.Entry)).EntryID
 			c.entries[id] = string(change.Entry)
 		case "event":
-			e := decoded[struct {
+			e := clitest.Decode[struct {
 				EntryID  string `json:"entry_id"`
 				EventKey string `json:"event_key"`
 			}](t, string(change.Event))
@@ -108,16 +72,16 @@ func copyOf(t *testing.T, feed []byte) copied {
 // A follower that is killed again and again leaves nothing out: its file gives the copy that the service has.
 func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	folder := t.TempDir()
 	file, cursor := filepath.Join(folder, "changes.ndjson"), filepath.Join(folder, "cursor")
-	follow := func() *running {
+	follow := func() *clitest.Process {
 		out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer out.Close()
-		return startTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor, "--page-size", "20")
+		return clitest.StartTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor, "--page-size", "20")
 	}
 	contents := func() []byte {
 		b, err := os.ReadFile(file)
@@ -134,7 +98,7 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 			var batch, events []any
 			for i := range each {
 				id := fmt.Sprint("e", i*(round%3+1)) // some anew, some again
-				batch, events = append(batch, entryOf(id, round)), append(events, eventOf(id, round))
+				batch, events = append(batch, clitest.Entry(id, round)), append(events, clitest.Event(id, round))
 			}
 			s.MustIngest(t, "events", events...)
 			s.MustIngest(t, "entries", batch...)
@@ -146,17 +110,17 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	for kill := 0; written.Load() < rounds; kill++ {
 		size := len(contents())
 		eventually.True(t, "the follower writes", func() bool { return len(contents()) > size || written.Load() == rounds })
-		process.end(t, syscall.SIGKILL)
+		process.End(t, syscall.SIGKILL)
 		process = follow()
 	}
-	want := copyOf(t, []byte(must(t, environ, "", "changes")))
+	want := copyOf(t, []byte(clitest.Must(t, environ, "", "changes")))
 	eventually.True(t, "the follower has all", func() bool { return reflect.DeepEqual(want, copyOf(t, contents())) })
 	if bytes.Contains(contents(), []byte("\n\n")) {
 		t.Error("the follower wrote an empty line")
 	}
 	exported := map[string]string{}
-	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
-		exported[decoded[struct {
+	for line := range strings.Lines(clitest.Must(t, environ, "", "export", "entries")) {
+		exported[clitest.Decode[struct {
 			EntryID string `json:"entry_id"`
 		}](t, line).EntryID] = strings.TrimSuffix(line, "\n")
 	}
@@ -166,31 +130,31 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 
 	// It waits, and gets what comes.
 	began := time.Now()
-	s.MustIngest(t, "entries", entryOf("late", 1))
+	s.MustIngest(t, "entries", clitest.Entry("late", 1))
 	eventually.True(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
 	t.Logf("it came after %v", time.Since(began))
-	process.end(t, syscall.SIGTERM)
-	if process.code != shell.ExitInterrupted || !strings.Contains(process.stderr.String(), "changes; the newest") {
-		t.Errorf("ended with %d: %s", process.code, &process.stderr)
+	process.End(t, syscall.SIGTERM)
+	if process.Code != shell.ExitInterrupted || !strings.Contains(process.Stderr.String(), "changes; the newest") {
+		t.Errorf("ended with %d: %s", process.Code, &process.Stderr)
 	}
 	// The next run has nothing to add.
-	if out := must(t, environ, "", "changes", "--cursor-file", cursor); out != "" {
+	if out := clitest.Must(t, environ, "", "changes", "--cursor-file", cursor); out != "" {
 		t.Errorf("after all was written, there came %s", out)
 	}
 }
 
 func TestChangesRefuse(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
-	s.MustIngest(t, "entries", entryOf("a", 1))
+	s, environ := clitest.Entries(t)
+	s.MustIngest(t, "entries", clitest.Entry("a", 1))
 	other := maps.Clone(environ)
 	other["LECTERN_PROJECT_ID"], other["LECTERN_API_KEY"] = "pr_2", s.Keys.Key("pr_2")
 	folder := t.TempDir()
 	cursor, strange, altered := filepath.Join(folder, "cursor"), filepath.Join(folder, "strange"), filepath.Join(folder, "altered")
-	if out := must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry_removed,entry"); strings.Count(out, "\n") != 1 {
+	if out := clitest.Must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry_removed,entry"); strings.Count(out, "\n") != 1 {
 		t.Errorf("%s, want one change", out)
 	}
-	if out := must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry", "--types", "entry_removed"); out != "" {
+	if out := clitest.Must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry", "--types", "entry_removed"); out != "" {
 		t.Errorf("the same types in another order give %s", out)
 	}
 	held, err := os.ReadFile(cursor)
@@ -217,8 +181,8 @@ func TestChangesRefuse(t *testing.T) {
 		{"an unknown type", environ, []string{"--types", "page_view"}, shell.ExitUsage, "--types"},
 		{"page size", environ, []string{"--page-size", "0"}, shell.ExitUsage, "1 or more"},
 	} {
-		r := lectern(t, "", tt.environ, append([]string{"changes"}, tt.args...)...)
-		if r.code != tt.code || !strings.Contains(r.err, tt.says) || r.out != "" {
+		r := clitest.Run(t, "", tt.environ, append([]string{"changes"}, tt.args...)...)
+		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || r.Out != "" {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}
@@ -230,34 +194,34 @@ func TestChangesRefuse(t *testing.T) {
 // Two followers with one cursor file would each skip what the other one wrote.
 func TestChangesLockTheCursorFile(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
-	s.MustIngest(t, "entries", entryOf("a", 1))
+	s, environ := clitest.Entries(t)
+	s.MustIngest(t, "entries", clitest.Entry("a", 1))
 	cursor := filepath.Join(t.TempDir(), "cursor")
-	process := start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
+	process := clitest.Start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
 	eventually.True(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
-	if r := lectern(t, "", environ, "changes", "--cursor-file", cursor); r.code != shell.ExitFailure || !strings.Contains(r.err, "another process follows") {
+	if r := clitest.Run(t, "", environ, "changes", "--cursor-file", cursor); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "another process follows") {
 		t.Errorf("%+v", r)
 	}
-	process.end(t, os.Interrupt)
-	must(t, environ, "", "changes", "--cursor-file", cursor)
+	process.End(t, os.Interrupt)
+	clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
 }
 
 // The export of all events has what reading entry by entry gives, and import takes it back.
 func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	var events []any
 	for i := range 12 {
 		id := fmt.Sprint("e", i)
-		s.MustIngest(t, "entries", entryOf(id, i))
+		s.MustIngest(t, "entries", clitest.Entry(id, i))
 		for n := range i % 4 {
-			events = append(events, eventOf(id, n))
+			events = append(events, clitest.Event(id, n))
 		}
 	}
 	s.MustIngest(t, "events", events...)
 	want := map[string]int{}
 	for i := range 12 {
-		for _, event := range decoded[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "-o", "json")) {
+		for _, event := range clitest.Decode[[]map[string]any](t, clitest.Must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "-o", "json")) {
 			want[fmt.Sprint(event)]++
 		}
 	}
@@ -265,14 +229,14 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 		t.Fatalf("%d events are read, want %d", len(want), len(events))
 	}
 	file := filepath.Join(t.TempDir(), "events.ndjson")
-	must(t, environ, "", "export", "events", "--page-size", "7", "--out", file)
+	clitest.Must(t, environ, "", "export", "events", "--page-size", "7", "--out", file)
 	exported, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int{}
 	for line := range strings.Lines(string(exported)) {
-		event := decoded[map[string]any](t, line)
+		event := clitest.Decode[map[string]any](t, line)
 		if event["url"] != "https://example.com/?a=1&b=2" || event["event_id"] == nil {
 			t.Errorf("%s: want its url and event_id", line)
 		}
@@ -283,15 +247,15 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if r := lectern(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.err, fmt.Sprintf("0 new, 0 changed, %d unchanged, 0 rejected", len(events))) {
+	if r := clitest.Run(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.Err, fmt.Sprintf("0 new, 0 changed, %d unchanged, 0 rejected", len(events))) {
 		t.Errorf("%+v", r)
 	}
-	table := must(t, environ, "", "export", "events", "-o", "csv", "--limit", "15", "--page-size", "7")
+	table := clitest.Must(t, environ, "", "export", "events", "-o", "csv", "--limit", "15", "--page-size", "7")
 	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	if err != nil || len(rows) != 16 || len(rows[0]) != 20 || rows[1][19] != "https://example.com/?a=1&b=2" || rows[1][16] != "a, <b>" || rows[1][7] != "" {
 		t.Errorf("%d rows, %v: %s", len(rows), err, table)
 	}
-	if r := lectern(t, table, environ, "import", "events", "-"); !strings.Contains(r.err, "0 new, 0 changed, 15 unchanged, 0 rejected") {
+	if r := clitest.Run(t, table, environ, "import", "events", "-"); !strings.Contains(r.Err, "0 new, 0 changed, 15 unchanged, 0 rejected") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -299,14 +263,14 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 // A removal reaches followers, and an erased entry does not come back.
 func TestRemovalReachesFollowers(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	contact := func(entry servicetest.Object, id string) servicetest.Object { entry["contact_id"] = id; return entry }
 	for minute, id := range []string{"old", "erased", "contacted", "kept"} {
-		s.MustIngest(t, "entries", contact(entryOf(id, minute), "of "+id))
-		s.MustIngest(t, "events", contact(eventOf(id, minute), "of "+id))
+		s.MustIngest(t, "entries", contact(clitest.Entry(id, minute), "of "+id))
+		s.MustIngest(t, "events", contact(clitest.Event(id, minute), "of "+id))
 	}
 	cursor := filepath.Join(t.TempDir(), "cursor")
-	feed := must(t, environ, "", "changes", "--cursor-file", cursor)
+	feed := clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
 	for _, tt := range []struct {
 		args []string
 		want client.Removed
@@ -318,11 +282,11 @@ func TestRemovalReachesFollowers(t *testing.T) {
 		{[]string{"purge", "--before", "2024-01-01T00:00:30Z"}, client.Removed{Entries: 1, Events: 1}},
 		{[]string{"purge", "--older-than", "9000d"}, client.Removed{}},
 	} {
-		if got := decoded[client.Removed](t, must(t, environ, "", tt.args...)); got != tt.want {
+		if got := clitest.Decode[client.Removed](t, clitest.Must(t, environ, "", tt.args...)); got != tt.want {
 			t.Errorf("%q removed %+v, want %+v", tt.args, got, tt.want)
 		}
 	}
-	feed += must(t, environ, "", "changes", "--cursor-file", cursor)
+	feed += clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
 	c := copyOf(t, []byte(feed))
 	if len(c.entries) != 1 || len(c.events) != 1 || c.entries["kept"] == "" || len(c.events["kept"]) != 1 {
 		t.Errorf("the copy has %v", c)
@@ -332,11 +296,11 @@ func TestRemovalReachesFollowers(t *testing.T) {
 			t.Errorf("%d entries are %s, want %d", got, reason, want)
 		}
 	}
-	again, err := json.Marshal(entryOf("erased", 9))
+	again, err := json.Marshal(clitest.Entry("erased", 9))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := lectern(t, string(again), environ, "import", "entries", "-"); r.code != shell.ExitRejected || !strings.Contains(r.err, "erased") {
+	if r := clitest.Run(t, string(again), environ, "import", "entries", "-"); r.Code != shell.ExitRejected || !strings.Contains(r.Err, "erased") {
 		t.Errorf("sent again: %+v", r)
 	}
 }

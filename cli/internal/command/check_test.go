@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/routes"
 )
@@ -28,7 +29,7 @@ func testCheck(t *testing.T, environ map[string]string) {
 		{"without", keyless, "401"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out := must(t, tt.environ, "", "check", "-o", "table")
+			out := clitest.Must(t, tt.environ, "", "check", "-o", "table")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			all := routes.Outside()
 			lines = lines[1:] // the names of the columns
@@ -74,11 +75,11 @@ func TestCheckRefuses(t *testing.T) {
 			server := httptest.NewServer(tt.handler)
 			defer server.Close()
 			environ := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": tt.key}
-			r := lectern(t, "", environ, "check", "--service", tt.service+"="+server.URL)
-			if r.code != shell.ExitFailure || !strings.Contains(r.out, tt.want) {
-				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.code, shell.ExitFailure, tt.want, r.out, r.err)
+			r := clitest.Run(t, "", environ, "check", "--service", tt.service+"="+server.URL)
+			if r.Code != shell.ExitFailure || !strings.Contains(r.Out, tt.want) {
+				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.Code, shell.ExitFailure, tt.want, r.Out, r.Err)
 			}
-			for line := range strings.Lines(r.out) {
+			for line := range strings.Lines(r.Out) {
 				if !strings.Contains(line, `"service":"`+tt.service+`"`) {
 					t.Errorf("%q: only %s was asked for", line, tt.service)
 				}
@@ -98,31 +99,31 @@ func TestCheckRefuses(t *testing.T) {
 		if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := lectern(t, "", environ, "check", "--service", "embeddables="+server.URL); r.code != tt.code || !strings.Contains(r.out+r.err, tt.want) {
+		if r := clitest.Run(t, "", environ, "check", "--service", "embeddables="+server.URL); r.Code != tt.code || !strings.Contains(r.Out+r.Err, tt.want) {
 			t.Errorf("%q: %+v; want %d and %q", tt.content, r, tt.code, tt.want)
 		}
 	}
-	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != shell.ExitUsage {
-		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, shell.ExitUsage, r.err)
+	if r := clitest.Run(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.Code != shell.ExitUsage {
+		t.Errorf("an unknown service: exit code %d, want %d: %s", r.Code, shell.ExitUsage, r.Err)
 	}
 }
 
 // TestCheckPre checks the output of --pre. Package preflight tests the checks.
 func TestCheckPre(t *testing.T) {
 	t.Parallel()
-	if r := lectern(t, "", nil, "check", "--pre"); r.code != shell.ExitOK || r.err != "" || !strings.Contains(r.out, `"check":"redis-url","outcome":"not checked","subject":"","message":"set REDIS_URL"`) {
+	if r := clitest.Run(t, "", nil, "check", "--pre"); r.Code != shell.ExitOK || r.Err != "" || !strings.Contains(r.Out, `"check":"redis-url","outcome":"not checked","subject":"","message":"set REDIS_URL"`) {
 		t.Errorf("without inputs: %+v", r)
 	}
-	r := lectern(t, "", map[string]string{"REDIS_URL": "redis://u:canary@127.0.0.1:1"}, "check", "--pre", "-o", "table")
-	if r.code != shell.ExitFailure || r.err != "lectern: checks that failed: 1\n" || strings.Contains(r.out, "canary") ||
-		!regexp.MustCompile(`(?m)^redis-login +failed +docs/reference/checks.md#redis-login +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.out) {
+	r := clitest.Run(t, "", map[string]string{"REDIS_URL": "redis://u:canary@127.0.0.1:1"}, "check", "--pre", "-o", "table")
+	if r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 1\n" || strings.Contains(r.Out, "canary") ||
+		!regexp.MustCompile(`(?m)^redis-login +failed +docs/reference/checks.md#redis-login +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.Out) {
 		t.Errorf("without a Redis: %+v", r)
 	}
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	if err := os.WriteFile(file, []byte("kind: Secret\nmetadata: {name: shop-auth}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := lectern(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop"); r.code != shell.ExitFailure || r.err != "lectern: checks that failed: 5\n" || !strings.Contains(r.out, `"subject":"shop-auth"`) {
+	if r := clitest.Run(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop"); r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 5\n" || !strings.Contains(r.Out, `"subject":"shop-auth"`) {
 		t.Errorf("a Secret without keys: %+v", r)
 	}
 }
@@ -146,8 +147,8 @@ func TestCheckBoundsAnswers(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--timeout", "5m", "--service", "region="+server.URL)
-	if r.code != shell.ExitFailure || !strings.Contains(r.out, "longer than 64 MiB") {
-		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	r := clitest.Run(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--timeout", "5m", "--service", "region="+server.URL)
+	if r.Code != shell.ExitFailure || !strings.Contains(r.Out, "longer than 64 MiB") {
+		t.Errorf("exit code %d: %s%s", r.Code, r.Out, r.Err)
 	}
 }

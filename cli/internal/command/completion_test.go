@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -29,15 +30,15 @@ func TestCompletion(t *testing.T) {
 		{"statuses", []string{"export", "experiments", "--status", ""}, []string{"completed", "discarded", "draft", "paused", "running", "winner_picked"}},
 		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
 		{"choices of a flag", []string{"export", "entries", "--output", ""}, []string{"csv", "ndjson", "parquet"}},
-		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{filesLine}},
-		{"files", []string{"import", "entries", "--quiet", ""}, []string{filesLine}},
+		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{clitest.FilesLine}},
+		{"files", []string{"import", "entries", "--quiet", ""}, []string{clitest.FilesLine}},
 		{"choices of an argument", []string{"completion", ""}, []string{"bash", "fish", "zsh"}},
 		{"nothing for free text", []string{"get", "entry", "--project", ""}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
+			r := clitest.Run(t, "", nil, append([]string{clitest.CompleteWord}, tt.in...)...)
 			var got []string
-			for line := range strings.Lines(r.out) {
+			for line := range strings.Lines(r.Out) {
 				word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 				got = append(got, word)
 			}
@@ -93,7 +94,7 @@ func TestLongShellsComplete(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			cmd.Dir, cmd.Stdin = folder, strings.NewReader(run.input)
-			cmd.Env = append(os.Environ(), asLectern+"=1", "TERM=dumb", "HOME="+folder, "PATH="+folder+":"+os.Getenv("PATH"))
+			cmd.Env = append(os.Environ(), clitest.AsCommand+"=1", "TERM=dumb", "HOME="+folder, "PATH="+folder+":"+os.Getenv("PATH"))
 			said, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, said)

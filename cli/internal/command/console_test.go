@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"net/url"
@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
@@ -32,7 +33,7 @@ func opener(t *testing.T, code string) (args, page, cache string) {
 func TestConsoleOpensSignedIn(t *testing.T) {
 	args, page, cache := opener(t, "0")
 	t.Setenv("LECTERN_URL", "https://api.example.com")
-	process := start(t, "console")
+	process := clitest.Start(t, "console")
 	eventually.True(t, "the browser", func() bool { _, err := os.Stat(args); return err == nil })
 	files, err := filepath.Glob(filepath.Join(cache, "lectern", "*"))
 	if err != nil || len(files) != 1 {
@@ -61,9 +62,9 @@ func TestConsoleOpensSignedIn(t *testing.T) {
 	if err != nil || !strings.Contains(string(content), goesOn) {
 		t.Errorf("the page has no %s: %v\n%s", goesOn, err, content)
 	}
-	process.end(t, syscall.SIGINT)
-	if process.code != shell.ExitOK || strings.Contains(process.stderr.String(), "rk_1") || strings.Contains(process.stderr.String(), "chatter") {
-		t.Errorf("exit code %d: %s", process.code, &process.stderr)
+	process.End(t, syscall.SIGINT)
+	if process.Code != shell.ExitOK || strings.Contains(process.Stderr.String(), "rk_1") || strings.Contains(process.Stderr.String(), "chatter") {
+		t.Errorf("exit code %d: %s", process.Code, &process.Stderr)
 	}
 	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
 		t.Errorf("the file is left: %v", err)
@@ -103,9 +104,9 @@ func TestConsoleLink(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args, _, cache := opener(t, tt.opener)
-			r := lectern(t, "", tt.environ, append([]string{"console"}, tt.args...)...)
-			if r.code != tt.code || r.out != tt.out {
-				t.Errorf("exit code %d, want %d; printed %q, want %q: %s", r.code, tt.code, r.out, tt.out, r.err)
+			r := clitest.Run(t, "", tt.environ, append([]string{"console"}, tt.args...)...)
+			if r.Code != tt.code || r.Out != tt.out {
+				t.Errorf("exit code %d, want %d; printed %q, want %q: %s", r.Code, tt.code, r.Out, tt.out, r.Err)
 			}
 			given, _ := os.ReadFile(args)
 			if !strings.HasPrefix(string(given), tt.argv) || tt.argv == "" && len(given) > 0 {

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"cmp"
@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/databases"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
@@ -45,16 +46,16 @@ func TestDatabases(t *testing.T) {
 	environ := map[string]string{"LECTERN_ADMIN_DATABASE_URL": admin}
 	run := func(args ...string) string {
 		t.Helper()
-		r := lectern(t, "", environ, append([]string{"databases", "--secrets", file}, args...)...)
-		if r.code != shell.ExitOK {
+		r := clitest.Run(t, "", environ, append([]string{"databases", "--secrets", file}, args...)...)
+		if r.Code != shell.ExitOK {
 			t.Fatalf("%q: %+v", args, r)
 		}
-		return r.out
+		return r.Out
 	}
 
 	// A chart's test compares these Secrets with what its pods read.
 	run("--server", "postgres://ignored@db.databases:5432/ignored?sslmode=require")
-	golden.Check(t, "../databases/testdata/secrets.yaml", regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(textOf(t, file), "PASSWORD"))
+	golden.Check(t, "../databases/testdata/secrets.yaml", regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(clitest.Text(t, file), "PASSWORD"))
 
 	// The server is another one now, so the file is too.
 	if err := os.Remove(file); err != nil {
@@ -99,7 +100,7 @@ func TestDatabases(t *testing.T) {
 	t.Run("least rights", func(t *testing.T) { testLeastRights(t, first) })
 	t.Run("checks", func(t *testing.T) {
 		// The clock of the test's session is wrong, as the only fault. Each URL is checked.
-		out := lectern(t, "", nil, "check", "--pre", "--secrets", file, "--timeout", "5m").out
+		out := clitest.Run(t, "", nil, "check", "--pre", "--secrets", file, "--timeout", "5m").Out
 		if failed, clocks := strings.Count(out, `"outcome":"failed"`), strings.Count(out, `"check":"postgres-clock","outcome":"failed"`); failed != clocks || clocks < 19 ||
 			!strings.Contains(out, `"check":"postgres-rights","outcome":"ok"`) {
 			t.Errorf("%d checks failed, and %d of a clock; want all, at least 19:\n%s", failed, clocks, out)
@@ -107,15 +108,15 @@ func TestDatabases(t *testing.T) {
 	})
 
 	t.Run("the file is lost", func(t *testing.T) {
-		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") ||
-			!strings.Contains(r.err, "give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") || strings.Contains(r.err, "--rotate") {
+		r := clitest.Run(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, "the roles entries_owner, entries_reader, ") ||
+			!strings.Contains(r.Err, "give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") || strings.Contains(r.Err, "--rotate") {
 			t.Errorf("%+v", r)
 		}
 	})
 	t.Run("a second installation", func(t *testing.T) {
 		second := filepath.Join(t.TempDir(), "staging.yaml")
-		if r := lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "staging_", "--apply"); r.code != shell.ExitOK {
+		if r := clitest.Run(t, "", environ, "databases", "--secrets", second, "--prefix", "staging_", "--apply"); r.Code != shell.ExitOK {
 			t.Fatalf("%+v", r)
 		}
 		for name, keys := range secretsOf(t, second) {
@@ -127,19 +128,19 @@ func TestDatabases(t *testing.T) {
 				execute(t, first[name][variable], "SELECT 1")
 			}
 		}
-		r := lectern(t, "", environ, "databases", "--secrets", second, "--server", "postgres.databases", "--prefix", "staging_")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, "--server 'postgres://db.example.com:5432") {
+		r := clitest.Run(t, "", environ, "databases", "--secrets", second, "--server", "postgres.databases", "--prefix", "staging_")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, "--server 'postgres://db.example.com:5432") {
 			t.Errorf("a server without a scheme: %+v", r)
 		}
-		r = lectern(t, "", environ, "databases", "--secrets", second, "--prefix", "a-b")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, `the prefix is "a-b"; allowed:`) {
+		r = clitest.Run(t, "", environ, "databases", "--secrets", second, "--prefix", "a-b")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, `the prefix is "a-b"; allowed:`) {
 			t.Errorf("a prefix that needs quotes: %+v", r)
 		}
 	})
 	t.Run("a rotation fails", func(t *testing.T) {
 		execute(t, server.AdminURL(), "ALTER ROLE auth_admin SUPERUSER")
-		r := lectern(t, "", environ, "databases", "--secrets", file, "--rotate", "--apply")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, "lectern: ALTER ROLE auth_admin: ") || !strings.Contains(r.err, "give --rotate again") {
+		r := clitest.Run(t, "", environ, "databases", "--secrets", file, "--rotate", "--apply")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, "lectern: ALTER ROLE auth_admin: ") || !strings.Contains(r.Err, "give --rotate again") {
 			t.Errorf("%+v", r)
 		}
 		if !gocmp.Equal(first, secretsOf(t, file)) {
@@ -157,7 +158,7 @@ func TestDatabases(t *testing.T) {
 		execute(t, first["lectern-region-database"]["DATABASE_URL"], "SELECT 1")
 	})
 	t.Run("rotate", func(t *testing.T) {
-		if r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--rotate"); r.code != shell.ExitOK || !strings.Contains(r.err, "new.yaml fits only these") {
+		if r := clitest.Run(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--rotate"); r.Code != shell.ExitOK || !strings.Contains(r.Err, "new.yaml fits only these") {
 			t.Errorf("%+v", r)
 		}
 		run("--rotate", "--apply")
@@ -198,11 +199,11 @@ func testRefusals(t *testing.T, admin string) {
 			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := lectern(t, "", map[string]string{"LECTERN_ADMIN_DATABASE_URL": cmp.Or(tt.admin, admin)}, "databases", "--secrets", file, "--apply")
-			if r.code != shell.ExitFailure || !strings.Contains(r.err, tt.want) {
+			r := clitest.Run(t, "", map[string]string{"LECTERN_ADMIN_DATABASE_URL": cmp.Or(tt.admin, admin)}, "databases", "--secrets", file, "--apply")
+			if r.Code != shell.ExitFailure || !strings.Contains(r.Err, tt.want) {
 				t.Errorf("%+v", r)
 			}
-			if textOf(t, file) != tt.text {
+			if clitest.Text(t, file) != tt.text {
 				t.Error("the file was changed")
 			}
 		})
@@ -255,18 +256,9 @@ func tryExecute(t *testing.T, url string, statements ...string) error {
 	return nil
 }
 
-func textOf(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func secretsOf(t *testing.T, file string) databases.Secrets {
 	t.Helper()
-	secrets, err := databases.ReadSecrets([]byte(textOf(t, file)), "lectern")
+	secrets, err := databases.ReadSecrets([]byte(clitest.Text(t, file)), "lectern")
 	if err != nil {
 		t.Fatal(err)
 	}

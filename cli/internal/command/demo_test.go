@@ -1,10 +1,11 @@
-package command
+package command_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 )
 
@@ -20,7 +21,7 @@ func TestDemo(t *testing.T) {
 		{"entries", demo.EntryCount},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
-			out := must(t, nil, "", "demo", tt.resource)
+			out := clitest.Must(t, nil, "", "demo", tt.resource)
 			lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 			if len(lines) != tt.want {
 				t.Errorf("%d records; want %d", len(lines), tt.want)

@@ -1,30 +1,23 @@
-package command
+package command_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
-	entries "github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
-	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -63,8 +56,8 @@ func (r *remover) environ() map[string]string {
 func TestErase(t *testing.T) {
 	t.Parallel()
 	r := newRemover(t, `{"entries":1,"events":8}`, `{"entries":500,"events":900,"more":true}`, `{"entries":2,"events":3}`)
-	one := decoded[client.Removed](t, must(t, r.environ(), "", "erase", "--entry", "e/1"))
-	all := decoded[client.Removed](t, must(t, r.environ(), "", "erase", "--contact", "c 1"))
+	one := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "erase", "--entry", "e/1"))
+	all := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "erase", "--contact", "c 1"))
 	if one != (client.Removed{Entries: 1, Events: 8}) || all != (client.Removed{Entries: 502, Events: 903}) {
 		t.Errorf("%+v and %+v", one, all)
 	}
@@ -88,16 +81,16 @@ func TestEraseAll(t *testing.T) {
 		{"another id typed", "pr_2\n", nil, "nothing was removed"},
 		{"another id given", "pr_1\n", []string{"--confirm", "pr_2"}, "nothing was removed"},
 	} {
-		if got := lectern(t, tt.in, r.environ(), append([]string{"erase", "--all"}, tt.args...)...); got.code != shell.ExitUsage || !strings.Contains(got.err, tt.says) || got.out != "" {
+		if got := clitest.Run(t, tt.in, r.environ(), append([]string{"erase", "--all"}, tt.args...)...); got.Code != shell.ExitUsage || !strings.Contains(got.Err, tt.says) || got.Out != "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	if len(r.asked) > 0 {
 		t.Fatalf("it asked for %q without a confirmation", r.asked)
 	}
-	got := lectern(t, "pr_1\n", r.environ(), "erase", "--all")
+	got := clitest.Run(t, "pr_1\n", r.environ(), "erase", "--all")
 	want := map[string]int{"projects": 1, "keys": 2, "entries": 10007, "events": 5, "embeddables": 3, "experiments": 4}
-	if diff := cmp.Diff(want, decoded[map[string]int](t, got.out)); got.code != 0 || diff != "" {
+	if diff := cmp.Diff(want, clitest.Decode[map[string]int](t, got.Out)); got.Code != 0 || diff != "" {
 		t.Errorf("%+v: %s", got, diff)
 	}
 	if diff := cmp.Diff([]string{"DELETE /internal/projects/pr_1", "DELETE /internal/projects/pr_1"}, r.asked); diff != "" {
@@ -109,10 +102,10 @@ func TestPurge(t *testing.T) {
 	t.Parallel()
 	r := newRemover(t, `{"entries":12000,"events":5,"dry_run":true}`, `{"entries":12000,"events":5,"dry_run":true}`,
 		`{"entries":10000,"events":3,"more":true}`, `{"entries":2000,"events":2}`)
-	if got := decoded[client.Removed](t, must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
+	if got := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
-	if got := decoded[client.Removed](t, must(t, r.environ(), "", "purge", "--before", "2025-01-01")); got != (client.Removed{Entries: 12000, Events: 5}) {
+	if got := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "purge", "--before", "2025-01-01")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
 	ask := func(before string, dry bool) string {
@@ -139,8 +132,8 @@ func TestRemovalRefuses(t *testing.T) {
 		{[]string{"erase", "--entry", "e", "--admin-api-key", ""}, shell.ExitUsage, "no admin key"},
 		{[]string{"purge", "--older-than", "36h"}, shell.ExitFailure, "check LECTERN_ADMIN_API_KEY"},
 	} {
-		got := lectern(t, "", r.environ(), tt.args...)
-		if got.code != tt.code || !strings.Contains(got.err, tt.says) || got.out != "" {
+		got := clitest.Run(t, "", r.environ(), tt.args...)
+		if got.Code != tt.code || !strings.Contains(got.Err, tt.says) || got.Out != "" {
 			t.Errorf("%v: %+v; want %d and %q", tt.args, got, tt.code, tt.says)
 		}
 	}
@@ -149,46 +142,32 @@ func TestRemovalRefuses(t *testing.T) {
 // A receipt comes when all copies have passed the removal, and says what each did.
 func TestEraseWaitsForCopies(t *testing.T) {
 	t.Parallel()
-	empty := migrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{
-		"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL, "REMOVE_DATABASE_URL": b.DB.OwnerURL,
-	})
+	s, environ := clitest.Entries(t)
 	for _, id := range []string{"en_1", "en_2", "en_3"} {
 		s.MustIngest(t, "entries", servicetest.Object{"entry_id": id, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c_" + id,
 			"created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z", "entry_data": "{}"})
 	}
-	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1"})
-	environ := map[string]string{
-		"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
-	}
 	path := filepath.Join(t.TempDir(), "shop")
-	warehouse, folder := pgtest.Database(t, empty).OwnerURL, "file://"+path
+	warehouse, folder := clitest.Warehouse(t), "file://"+path
 	sync := func() {
 		t.Helper()
 		for _, to := range []string{warehouse, folder} {
-			must(t, environ, "", "sync", "--quiet", "--to", to)
+			clitest.Must(t, environ, "", "sync", "--quiet", "--to", to)
 		}
 	}
 	sync()
 	began := time.Now()
-	var out bytes.Buffer
-	var errs servicetest.Log
-	ended := make(chan int, 1)
 	environ["LECTERN_ERASE_WAIT"] = folder + " " + warehouse // with a password
-	go func() {
-		ended <- Main(&shell.Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: environ, Now: time.Now}, []string{"erase", "--contact", "c_en_2"})
-	}()
-	eventually.True(t, "the removal", func() bool { return lectern(t, "", environ, "get", "entry", "en_2").code == shell.ExitFailure })
+	erase := clitest.Begin(t, maps.Clone(environ), "erase", "--contact", "c_en_2")
+	eventually.True(t, "the removal", func() bool { return clitest.Run(t, "", environ, "get", "entry", "en_2").Code == shell.ExitFailure })
 	select {
-	case <-ended:
-		t.Fatalf("ended before the copies had the removal: %s%s", out.String(), errs.String())
+	case <-erase.Ended():
+		t.Fatalf("ended before the copies had the removal: %s%s", erase.Out.String(), erase.Err.String())
 	default:
 	}
 	says := func(text string) {
 		t.Helper()
-		eventually.True(t, text, func() bool { return strings.Contains(errs.String(), text) })
+		eventually.True(t, text, func() bool { return strings.Contains(erase.Err.String(), text) })
 	}
 	says("Removed. Waiting for the folder " + path + ": its sync has not come to the removal yet")
 	if err := os.Rename(path, path+" away"); err != nil {
@@ -198,14 +177,15 @@ func TestEraseWaitsForCopies(t *testing.T) {
 	if err := os.Rename(path+" away", path); err != nil {
 		t.Fatal(err)
 	}
-	late := lectern(t, "", environ, "erase", "--contact", "c_en_2", "--timeout", "1ms")
-	if late.code != shell.ExitFailure || !strings.Contains(late.err, "the data is removed, but within 1ms (--timeout) the folder ") {
+	late := clitest.Run(t, "", environ, "erase", "--contact", "c_en_2", "--timeout", "1ms")
+	if late.Code != shell.ExitFailure || !strings.Contains(late.Err, "the data is removed, but within 1ms (--timeout) the folder ") {
 		t.Errorf("%+v", late)
 	}
 	delete(environ, "LECTERN_ERASE_WAIT")
 	sync()
-	if code := <-ended; code != shell.ExitOK {
-		t.Fatalf("%d, %s", code, errs.String())
+	waited := erase.Wait(t)
+	if waited.Code != shell.ExitOK {
+		t.Fatalf("%+v", waited)
 	}
 	type receipt struct {
 		ContactID string    `json:"contact_id"`
@@ -218,7 +198,7 @@ func TestEraseWaitsForCopies(t *testing.T) {
 			FilesRewritten *int      `json:"files_rewritten"`
 		} `json:"copies"`
 	}
-	r := decoded[receipt](t, out.String())
+	r := clitest.Decode[receipt](t, waited.Out)
 	if r.ContactID != "c_en_2" || r.Entries != 1 || r.Seq == 0 || r.RemovedAt.Before(began) || len(r.Copies) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -228,10 +208,10 @@ func TestEraseWaitsForCopies(t *testing.T) {
 		}
 	}
 	// A repeated removal finds copies that have passed it.
-	if r := decoded[receipt](t, must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
+	if r := clitest.Decode[receipt](t, clitest.Must(t, environ, "", "erase", "--contact", "c_en_2", "--wait", folder)); r.Entries != 0 || len(r.Copies) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := lectern(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.code != shell.ExitFailure || !strings.Contains(r.err, "manifest.json of folder /nowhere") {
+	if r := clitest.Run(t, "", environ, "erase", "--contact", "c_en_3", "--wait", "file:///nowhere"); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "manifest.json of folder /nowhere") {
 		t.Errorf("%+v", r)
 	}
 }

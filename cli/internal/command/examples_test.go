@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"fmt"
@@ -11,13 +11,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
@@ -76,28 +75,16 @@ func pageOf(t *testing.T, page string) string {
 	return string(text)
 }
 
-// bare is the schema of a database without tables.
-var bare = migrate.Schema{Name: "bare", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-
-// at returns the environment of a service that migrates by itself and listens at the public address of an earlier one.
-func at(earlier *servicetest.Service) map[string]string {
-	environ := map[string]string{"MIGRATE_ON_START": "true"}
-	if earlier != nil {
-		environ["LISTEN_PUBLIC"] = strings.TrimPrefix(earlier.URL, "http://")
-	}
-	return environ
-}
-
 // TestExampleFollow runs the program of client/README.md that follows changes, through a rotation of its key and a restart
 // of the service.
 func TestExampleFollow(t *testing.T) {
 	t.Parallel()
-	b := servicetest.NewBacking(t, bare)
+	b := servicetest.NewBacking(t, clitest.Bare)
 	start := func(earlier *servicetest.Service) *servicetest.Service {
-		return servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, at(earlier))
+		return servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, clitest.Migrating(earlier))
 	}
 	s := start(nil)
-	table := pgtest.Database(t, bare).OwnerURL
+	table := pgtest.Database(t, clitest.Bare).OwnerURL
 	db, err := pgx.Connect(t.Context(), table)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +105,7 @@ func TestExampleFollow(t *testing.T) {
 	}
 	send := func(id, text string, minute int) {
 		t.Helper()
-		s.MustIngest(t, "entries", servicetest.With(entryOf(id, minute), "entry_data", `{"text":"`+text+`"}`))
+		s.MustIngest(t, "entries", servicetest.With(clitest.Entry(id, minute), "entry_data", `{"text":"`+text+`"}`))
 	}
 	send("en_1", "A", 1)
 	program(t, "client/README.md", "DATABASE_URL="+table, "LECTERN_SECRET="+m.folder)
@@ -143,9 +130,9 @@ func TestExampleFollow(t *testing.T) {
 // with another key.
 func TestExampleRegion(t *testing.T) {
 	t.Parallel()
-	b := servicetest.NewBacking(t, bare)
+	b := servicetest.NewBacking(t, clitest.Bare)
 	start := func(earlier *servicetest.Service, key string) *servicetest.Service {
-		environ := at(earlier)
+		environ := clitest.Migrating(earlier)
 		environ["INTERNAL_API_KEYS"] = key
 		return servicetest.Start(t, b, region.Run, func(c *region.Config) *service.Config { return &c.Config }, environ)
 	}
@@ -200,17 +187,17 @@ func TestExampleRegion(t *testing.T) {
 // change once, although the sender sends them again.
 func testReceiver(t *testing.T, start func(address, secret string) *servicetest.Log) {
 	t.Helper()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	fillPush(t, s, 0, 2)
 	var want strings.Builder
 	for _, line := range feedOf(t, environ) {
-		c := decoded[struct {
+		c := clitest.Decode[struct {
 			Seq    int64
 			Change string
 		}](t, line)
 		fmt.Fprintln(&want, c.Seq, c.Change)
 	}
-	secret := strings.TrimSpace(must(t, environ, "", "listen", "--print-secret"))
+	secret := strings.TrimSpace(clitest.Must(t, environ, "", "listen", "--print-secret"))
 	address := freeAddress(t)
 	log := start(address, secret)
 	eventually.True(t, "the receiver listens", func() bool { status, _ := scrape(t, "http://"+address+"/"); return status != 0 })
@@ -224,7 +211,7 @@ func testReceiver(t *testing.T, start func(address, secret string) *servicetest.
 	to := "http://" + address + "/hook"
 	environ["LECTERN_SYNC_SECRET"] = hookSecret + " " + secret // during a rotation
 	for _, state := range []string{"1", "2"} {
-		must(t, environ, "", "sync", "--to", to, "--batch", "3", "--state", filepath.Join(t.TempDir(), state))
+		clitest.Must(t, environ, "", "sync", "--to", to, "--batch", "3", "--state", filepath.Join(t.TempDir(), state))
 	}
 	if got := log.String(); got != want.String() {
 		t.Errorf("it prints %q, want %q", got, want.String())

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
@@ -26,7 +27,7 @@ import (
 // The flags reach the export. The package export tests the contents of files.
 func TestFlattenedExport(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, 250)
+	a := clitest.NewAPI(t, 250)
 	folder := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(folder, name)
@@ -35,14 +36,14 @@ func TestFlattenedExport(t *testing.T) {
 		}
 		return path
 	}
-	rows, err := csv.NewReader(strings.NewReader(must(t, a.environ(), "", "export", "entries", "--flatten", "--columns", "auto", "-o", "csv", "--page-size", "100"))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(clitest.Must(t, a.Environ(), "", "export", "entries", "--flatten", "--columns", "auto", "-o", "csv", "--page-size", "100"))).ReadAll()
 	if err != nil || len(rows) != 251 || len(rows[0]) != 9 || rows[0][8] != "text" || rows[3][8] != "xx" || rows[3][7] != `{"text":"xx"}` {
 		t.Errorf("%v, %d rows: %v", err, len(rows), rows)
 	}
 	named := file("columns.json", `[{"key": "text", "name": "answer"}]`)
 	out := filepath.Join(folder, "out.Parquet")
-	r := lectern(t, "", a.environ(), "export", "entries", "--flatten", "--columns", named, "--limit", "150", "--page-size", "100", "--out", out)
-	if r.code != shell.ExitOK || r.out != "" || !strings.HasPrefix(r.err, "Exported 150 entries") {
+	r := clitest.Run(t, "", a.Environ(), "export", "entries", "--flatten", "--columns", named, "--limit", "150", "--page-size", "100", "--out", out)
+	if r.Code != shell.ExitOK || r.Out != "" || !strings.HasPrefix(r.Err, "Exported 150 entries") {
 		t.Fatalf("%+v", r)
 	}
 	b, err := os.ReadFile(out)
@@ -81,7 +82,7 @@ func TestFlattenedExport(t *testing.T) {
 		{"events flattened", []string{"events", "--flatten", "-o", "csv"}, "unknown flag --flatten of export events"},
 		{"another format", []string{"entries", "-o", "xlsx"}, `--output was given as "xlsx"; allowed: ndjson, csv, parquet`},
 	} {
-		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != shell.ExitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
+		if r := clitest.Run(t, "", a.Environ(), append([]string{"export"}, tt.args...)...); r.Code != shell.ExitUsage || r.Out != "" || !strings.Contains(r.Err, tt.says) {
 			t.Errorf("%s: %+v; want %q", tt.name, r, tt.says)
 		}
 	}
@@ -100,9 +101,9 @@ func TestFlattenedExportOfTooManyKeys(t *testing.T) {
 	}))
 	defer list.Close()
 	environ := map[string]string{"LECTERN_URL": list.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
-	r := lectern(t, "", environ, "export", "entries", "--flatten", "-o", "csv")
-	if r.code != shell.ExitOK || !strings.Contains(r.err, "Some keys of entry_data have no column, because there are 1000 already") || strings.Count(r.out[:strings.Index(r.out, "\n")], ",") != 7+1000 {
-		t.Errorf("exit code %d: %s", r.code, r.err)
+	r := clitest.Run(t, "", environ, "export", "entries", "--flatten", "-o", "csv")
+	if r.Code != shell.ExitOK || !strings.Contains(r.Err, "Some keys of entry_data have no column, because there are 1000 already") || strings.Count(r.Out[:strings.Index(r.Out, "\n")], ",") != 7+1000 {
+		t.Errorf("exit code %d: %s", r.Code, r.Err)
 	}
 }
 
@@ -137,11 +138,11 @@ func TestLongFlattenedExportMemory(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "entries."+format)
 			began := time.Now()
-			process := start(t, "export", "entries", "--flatten", "--url", list.URL, "--out", out)
+			process := clitest.Start(t, "export", "entries", "--flatten", "--url", list.URL, "--out", out)
 			peak, converting := 0, time.Time{}
 			for ended := false; !ended; {
 				select {
-				case <-process.ended:
+				case <-process.Ended:
 					ended = true
 				case <-time.After(20 * time.Millisecond):
 					peak = max(peak, peakMemory(process.Pid))
@@ -150,8 +151,8 @@ func TestLongFlattenedExportMemory(t *testing.T) {
 					converting = time.Now()
 				}
 			}
-			if process.code != shell.ExitOK {
-				t.Fatal(&process.stderr)
+			if process.Code != shell.ExitOK {
+				t.Fatal(&process.Stderr)
 			}
 			info, err := os.Stat(out)
 			if err != nil {
@@ -181,21 +182,19 @@ func peakMemory(pid int) int {
 // A binary format never reaches a terminal.
 func TestNoParquetOnTerminal(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, 3)
-	export := func(width int, args ...string) result {
-		var out, errs strings.Builder
-		code := Main(&shell.Session{Context: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errs, Environ: a.environ(), Width: width},
-			append([]string{"export", "entries", "-o", "parquet", "--quiet"}, args...))
-		return result{code, out.String(), errs.String()}
+	a := clitest.NewAPI(t, 3)
+	export := func(width int, args ...string) clitest.Result {
+		return clitest.RunIn(t, shell.Session{In: strings.NewReader(""), Environ: a.Environ(), Width: width},
+			append([]string{"export", "entries", "-o", "parquet", "--quiet"}, args...)...)
 	}
-	if r := export(80); r.code != shell.ExitUsage || r.out != "" || !strings.Contains(r.err, "parquet was asked for on a terminal; allowed: ndjson, csv") {
+	if r := export(80); r.Code != shell.ExitUsage || r.Out != "" || !strings.Contains(r.Err, "parquet was asked for on a terminal; allowed: ndjson, csv") {
 		t.Errorf("%+v", r)
 	}
-	if r := export(0); r.code != shell.ExitOK || !strings.HasPrefix(r.out, "PAR1") {
+	if r := export(0); r.Code != shell.ExitOK || !strings.HasPrefix(r.Out, "PAR1") {
 		t.Errorf("%+v", r)
 	}
 	file := filepath.Join(t.TempDir(), "entries")
-	if r := export(80, "--out", file); r.code != shell.ExitOK {
+	if r := export(80, "--out", file); r.Code != shell.ExitOK {
 		t.Errorf("%+v", r)
 	}
 	if b, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(b), "PAR1") {

@@ -1,9 +1,8 @@
-package command
+package command_test
 
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,31 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
-
-// must runs a command that has to go well, and returns what it printed.
-func must(t *testing.T, environ map[string]string, in string, args ...string) string {
-	t.Helper()
-	r := lectern(t, in, environ, args...)
-	if r.code != 0 {
-		t.Fatalf("lectern %s: exit code %d: %s", strings.Join(args, " "), r.code, r.err)
-	}
-	return r.out
-}
-
-// decoded decodes JSON.
-func decoded[T any](t *testing.T, text string) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v: %.300s", err, text)
-	}
-	return v
-}
 
 // written returns what write writes, without the names of fields that the API does not give out.
 func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[string]any {
@@ -50,7 +30,7 @@ func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[
 	}
 	var records []map[string]any
 	for line := range strings.Lines(b.String()) {
-		record := decoded[map[string]any](t, line)
+		record := clitest.Decode[map[string]any](t, line)
 		for _, name := range hidden {
 			delete(record, name)
 		}
@@ -65,18 +45,18 @@ func testDemoProject(t *testing.T, environ map[string]string) {
 	if err := demo.WriteEntries(&want); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(t, environ, "", "export", "entries", "--sort", "created_at", "--direction", "ASC"); got != want.String() {
+	if got := clitest.Must(t, environ, "", "export", "entries", "--sort", "created_at", "--direction", "ASC"); got != want.String() {
 		t.Errorf("%d bytes of entries; want the %d that were made", len(got), want.Len())
 	}
 	one := written(t, demo.WriteEntries)[0]
-	ofOne := must(t, environ, "", "export", "entries", "--contact-id", one["contact_id"].(string),
+	ofOne := clitest.Must(t, environ, "", "export", "entries", "--contact-id", one["contact_id"].(string),
 		"--embeddable-id", one["embeddable_id"].(string), "--group-id", one["group_id"].(string))
 	if n := strings.Count(ofOne, "\n"); n == 0 || n > 100 || n != strings.Count(ofOne, fmt.Sprintf(`"contact_id":%q`, one["contact_id"])) {
 		t.Errorf("%d entries of a contact: %.500s", n, ofOne)
 	}
 	views := 0
-	for line := range strings.Lines(must(t, environ, "", "export", "page-views", "--include-urls")) {
-		entry := decoded[client.EntryPageViews](t, line)
+	for line := range strings.Lines(clitest.Must(t, environ, "", "export", "page-views", "--include-urls")) {
+		entry := clitest.Decode[client.EntryPageViews](t, line)
 		if len(entry.PageViews) == 0 {
 			t.Errorf("%s has no page view", entry.EntryID)
 		}
@@ -141,10 +121,10 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 	}
 	want := written(t, demo.WriteExperiments, "project_id")
 	slices.Reverse(want) // the newest first
-	if diff := cmp.Diff(want, decoded[[]map[string]any](t, must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
+	if diff := cmp.Diff(want, clitest.Decode[[]map[string]any](t, clitest.Must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{decoded[map[string]any](t, must(t, environ, "", "get", "project"))}); diff != "" {
+	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{clitest.Decode[map[string]any](t, clitest.Must(t, environ, "", "get", "project"))}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -188,15 +168,15 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		{"no such project", keyless, []string{"project", "--project", "none"}, shell.ExitFailure, "", "project_not_found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", tt.environ, append([]string{"get"}, append(tt.args, "-o", "json")...)...)
-			if r.code != tt.code || !strings.Contains(r.out, tt.out) || !strings.Contains(r.err, tt.err) || tt.err == "" && r.err != "" {
+			r := clitest.Run(t, "", tt.environ, append([]string{"get"}, append(tt.args, "-o", "json")...)...)
+			if r.Code != tt.code || !strings.Contains(r.Out, tt.out) || !strings.Contains(r.Err, tt.err) || tt.err == "" && r.Err != "" {
 				t.Errorf("%+v", r)
 			}
 		})
 	}
-	page := lectern(t, "", environ, "get", "experiments", "--limit", "7", "-o", "json")
-	cursor := strings.TrimSpace(strings.TrimPrefix(page.err, "There is more: --cursor"))
-	rest := decoded[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor, "-o", "json"))
+	page := clitest.Run(t, "", environ, "get", "experiments", "--limit", "7", "-o", "json")
+	cursor := strings.TrimSpace(strings.TrimPrefix(page.Err, "There is more: --cursor"))
+	rest := clitest.Decode[[]client.Experiment](t, clitest.Must(t, environ, "", "get", "experiments", "--cursor", cursor, "-o", "json"))
 	if len(rest) != len(demo.Experiments())-7 || rest[0].ID != "exp_first4vn" {
 		t.Errorf("behind the first seven: %+v", rest)
 	}
@@ -219,12 +199,12 @@ func testExportFromAll(t *testing.T, environ map[string]string) {
 		{[]string{"experiments", "--status", "running"}, 2, "id,", `"[""emb_solar7kq2"",""emb_loan3xw9d""]"`},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			lines := must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2")...)
+			lines := clitest.Must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2")...)
 			if got := strings.Count(lines, "\n"); got != tt.rows {
 				t.Errorf("%d lines, want %d", got, tt.rows)
 			}
 			file := filepath.Join(folder, strings.Join(tt.args, "")+".csv")
-			must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2", "--out", file)...)
+			clitest.Must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2", "--out", file)...)
 			table, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -253,15 +233,15 @@ func testRegion(t *testing.T, environ map[string]string) {
 		{[]string{"pr_demo", "--at", "2026-12-24T12:00:00+01:00"}, berlin(60)},
 		{[]string{"pr_unknown", "--at", "2026-12-24"}, map[string]any{"region": "America/Los_Angeles", "offsetInMinutes": float64(-480)}},
 	} {
-		if diff := cmp.Diff(tt.want, decoded[map[string]any](t, must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
+		if diff := cmp.Diff(tt.want, clitest.Decode[map[string]any](t, clitest.Must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
 			t.Errorf("%v: %s", tt.args, diff)
 		}
 	}
-	if got := decoded[client.Region](t, must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
+	if got := clitest.Decode[client.Region](t, clitest.Must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
 		t.Errorf("now: %+v", got)
 	}
 	for args, want := range map[string]string{"pr_demo": "", "pr_dmeo": "pr_dmeo is unknown or has no region, so this is the default.\n"} {
-		if r := lectern(t, "", environ, "region", args); r.code != shell.ExitOK || r.err != want {
+		if r := clitest.Run(t, "", environ, "region", args); r.Code != shell.ExitOK || r.Err != want {
 			t.Errorf("%s: %+v, want %q", args, r, want)
 		}
 	}
@@ -276,8 +256,8 @@ func testRegion(t *testing.T, environ map[string]string) {
 		{map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_INTERNAL_API_KEY": environ["LECTERN_API_KEY"]}, []string{"pr_demo"},
 			shell.ExitFailure, "check LECTERN_INTERNAL_API_KEY"},
 	} {
-		r := lectern(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
-		if r.code != tt.code || !strings.Contains(r.err, tt.want) || strings.Count(r.err, "\n") != 1 || r.out != "" {
+		r := clitest.Run(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
+		if r.Code != tt.code || !strings.Contains(r.Err, tt.want) || strings.Count(r.Err, "\n") != 1 || r.Out != "" {
 			t.Errorf("%v: %+v", tt.args, r)
 		}
 	}
@@ -286,12 +266,12 @@ func testRegion(t *testing.T, environ map[string]string) {
 // testImportIntoAll takes records into a project of their own, and reads them back.
 func testImportIntoAll(t *testing.T, environ map[string]string) {
 	const project = "pr_import"
-	into := func(resource, records string) result {
-		return lectern(t, records, environ, "import", resource, "-")
+	into := func(resource, records string) clitest.Result {
+		return clitest.Run(t, records, environ, "import", resource, "-")
 	}
 	said := func(resource, records, want string) {
 		t.Helper()
-		if r := into(resource, records); !strings.Contains(r.err, want) {
+		if r := into(resource, records); !strings.Contains(r.Err, want) {
 			t.Errorf("%s: %+v, want it to say %q", resource, r, want)
 		}
 	}
@@ -302,10 +282,10 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	}
 	said("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":2}`), "2 new")
 	said("embeddables", `{"embeddable_id":"e/1","title":"E","group_id":"g","project_id":"`+project+`","json_string_prod":"{}"}`, "1 new")
-	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != shell.ExitRejected || !strings.Contains(r.err, "0 new, 0 changed, 1 unchanged, 1 rejected") {
+	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.Code != shell.ExitRejected || !strings.Contains(r.Err, "0 new, 0 changed, 1 unchanged, 1 rejected") {
 		t.Errorf("a version that changes: %+v", r)
 	}
-	exported := must(t, environ, "", "export", "experiments", "--status", "completed")
+	exported := clitest.Must(t, environ, "", "export", "experiments", "--status", "completed")
 	var moved strings.Builder
 	for line := range strings.Lines(exported) {
 		moved.WriteString(`{"project_id":"` + project + `",` + strings.TrimPrefix(line, "{"))
@@ -319,21 +299,21 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 		other[k] = v
 	}
 	other["LECTERN_PROJECT_ID"] = project
-	if got := must(t, other, "", "export", "experiments"); got != exported {
+	if got := clitest.Must(t, other, "", "export", "experiments"); got != exported {
 		t.Errorf("the copy differs: %s, want %s", got, exported)
 	}
-	if got := must(t, other, "", "region"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
+	if got := clitest.Must(t, other, "", "region"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
 		t.Errorf("region: %q", got)
 	}
-	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != shell.ExitUsage || !strings.Contains(r.err, "NDJSON") {
+	if r := clitest.Run(t, "", environ, "import", "experiments", "table.csv"); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "NDJSON") {
 		t.Errorf("%+v", r)
 	}
 	twice := version(1, "{}") + "\n" + version(1, "[]") + "\n" + version(1, "{}")
-	if r := lectern(t, twice, nil, "import", "embeddable-versions", "--dry-run", "-"); r.code != shell.ExitRejected ||
-		!strings.Contains(r.err, "-:2: conflict: ") || !strings.Contains(r.err, "1 new, 0 changed, 1 unchanged, 1 rejected") {
+	if r := clitest.Run(t, twice, nil, "import", "embeddable-versions", "--dry-run", "-"); r.Code != shell.ExitRejected ||
+		!strings.Contains(r.Err, "-:2: conflict: ") || !strings.Contains(r.Err, "1 new, 0 changed, 1 unchanged, 1 rejected") {
 		t.Errorf("dry run: %+v", r)
 	}
-	if got := must(t, environ, version(1, "{}"), "import", "embeddable-versions", "--dry-run", "-"); got != version(1, "{}")+"\n" {
+	if got := clitest.Must(t, environ, version(1, "{}"), "import", "embeddable-versions", "--dry-run", "-"); got != version(1, "{}")+"\n" {
 		t.Errorf("dry run: %q", got)
 	}
 }
@@ -346,13 +326,13 @@ func testEraseAll(t *testing.T, environ map[string]string) {
 	}
 	other["LECTERN_PROJECT_ID"] = "pr_import"
 	// On a busy machine the command repeats a request, and then counts only what the first request left.
-	if removed := decoded[map[string]int](t, must(t, other, "", "erase", "--all", "--confirm", "pr_import")); len(removed) == 0 {
+	if removed := clitest.Decode[map[string]int](t, clitest.Must(t, other, "", "erase", "--all", "--confirm", "pr_import")); len(removed) == 0 {
 		t.Error("no kind of record is counted")
 	}
-	if r := lectern(t, "", other, "get", "project"); !strings.Contains(r.err, "project_not_found") {
+	if r := clitest.Run(t, "", other, "get", "project"); !strings.Contains(r.Err, "project_not_found") {
 		t.Errorf("the project is still there: %+v", r)
 	}
-	if got := must(t, other, "", "export", "experiments"); got != "" {
+	if got := clitest.Must(t, other, "", "export", "experiments"); got != "" {
 		t.Errorf("experiments are still there: %s", got)
 	}
 }
@@ -409,14 +389,14 @@ func testEdge(t *testing.T, environ map[string]string) {
 func testLoginToAll(t *testing.T, environ map[string]string) {
 	m := machine{t.TempDir()}
 	r := m.run(t, environ["LECTERN_API_KEY"], "", nil, "login", "--url", environ["LECTERN_URL"], "--project", "pr_demo")
-	if r.code != shell.ExitOK || !strings.Contains(r.err, " of project pr_demo may ") {
+	if r.Code != shell.ExitOK || !strings.Contains(r.Err, " of project pr_demo may ") {
 		t.Fatalf("%+v", r)
 	}
 	own := m.run(t, "", "", nil, "whoami", "-o", "json")
-	if own.code != shell.ExitOK || !strings.Contains(own.out, `"projectId": "pr_demo"`) || !strings.Contains(own.out, "entries:read") {
+	if own.Code != shell.ExitOK || !strings.Contains(own.Out, `"projectId": "pr_demo"`) || !strings.Contains(own.Out, "entries:read") {
 		t.Errorf("%+v", own)
 	}
-	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.code != shell.ExitOK || strings.Count(all.out, "\n") != 10_000 {
-		t.Errorf("%d, %d lines: %s", all.code, strings.Count(all.out, "\n"), all.err)
+	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.Code != shell.ExitOK || strings.Count(all.Out, "\n") != 10_000 {
+		t.Errorf("%d, %d lines: %s", all.Code, strings.Count(all.Out, "\n"), all.Err)
 	}
 }

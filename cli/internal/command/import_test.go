@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"encoding/csv"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
@@ -22,7 +23,7 @@ import (
 // TestDryRunSaysWhatTheRunSays: into an empty project, both count the same records and name the same lines.
 func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 	t.Parallel()
-	_, environ := startEntries(t)
+	_, environ := clitest.Entries(t)
 	var table strings.Builder
 	table.WriteString("id;day;n\n")
 	for i := range 3090 { // more than a batch
@@ -46,16 +47,16 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 			nil, "1 new, 0 changed, 2 unchanged, 1 rejected", 1},
 	} {
 		args := append([]string{"import", tt.resource}, tt.flags...)
-		dry := lectern(t, tt.records, environ, append(args, "--dry-run", "-")...)
-		run := lectern(t, tt.records, environ, append(args, "-")...)
-		notes := func(r result) string {
-			return regexp.MustCompile("(Nothing was sent|Imported).*: ").ReplaceAllString(r.err, "")
+		dry := clitest.Run(t, tt.records, environ, append(args, "--dry-run", "-")...)
+		run := clitest.Run(t, tt.records, environ, append(args, "-")...)
+		notes := func(r clitest.Result) string {
+			return regexp.MustCompile("(Nothing was sent|Imported).*: ").ReplaceAllString(r.Err, "")
 		}
-		if diff := cmp.Diff(notes(run), notes(dry)); diff != "" || dry.code != shell.ExitRejected || run.code != shell.ExitRejected {
-			t.Errorf("%s, %d and %d: the run and the dry run differ: %s", tt.resource, run.code, dry.code, diff)
+		if diff := cmp.Diff(notes(run), notes(dry)); diff != "" || dry.Code != shell.ExitRejected || run.Code != shell.ExitRejected {
+			t.Errorf("%s, %d and %d: the run and the dry run differ: %s", tt.resource, run.Code, dry.Code, diff)
 		}
-		if !strings.Contains(run.err, ": "+tt.want+".") || !strings.Contains(run.err, "Imported") || strings.Count(run.err, "\n") != tt.lines+1 {
-			t.Errorf("%s: %s; want %s", tt.resource, run.err, tt.want)
+		if !strings.Contains(run.Err, ": "+tt.want+".") || !strings.Contains(run.Err, "Imported") || strings.Count(run.Err, "\n") != tt.lines+1 {
+			t.Errorf("%s: %s; want %s", tt.resource, run.Err, tt.want)
 		}
 	}
 }
@@ -68,7 +69,7 @@ func TestLongRealTables(t *testing.T) {
 	if out, err := exec.Command("npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "vega-datasets@2.11.0").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	_, environ := startEntries(t)
+	_, environ := clitest.Entries(t)
 	for _, tt := range []struct {
 		file, day, layout string // the column with the time, and how package time writes it
 		flags             []string
@@ -100,11 +101,11 @@ func TestLongRealTables(t *testing.T) {
 			args = append(args, "--keep", tt.day)
 			created = "{" + tt.day + "}"
 		}
-		r := lectern(t, "", environ, append(args, "--set", "created_at="+created)...)
-		if r.code != shell.ExitOK || !strings.Contains(r.err, fmt.Sprintf("%d new, 0 changed, 0 unchanged, 0 rejected", len(rows)-1)) {
+		r := clitest.Run(t, "", environ, append(args, "--set", "created_at="+created)...)
+		if r.Code != shell.ExitOK || !strings.Contains(r.Err, fmt.Sprintf("%d new, 0 changed, 0 unchanged, 0 rejected", len(rows)-1)) {
 			t.Fatalf("%+v", r)
 		}
-		exported := must(t, environ, "", "export", "entries", "--embeddable-id", tt.file)
+		exported := clitest.Must(t, environ, "", "export", "entries", "--embeddable-id", tt.file)
 		cells := 0
 		for line := range strings.Lines(exported) {
 			var entry struct {

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"io"
@@ -8,31 +8,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // startRegion runs the region service, which brings its schema with it.
 func startRegion(t *testing.T) *servicetest.Service {
 	t.Helper()
-	empty := migrate.Schema{Name: "zones", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	return servicetest.Start(t, b, region.Run, func(c *region.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	return servicetest.Start(t, servicetest.NewBacking(t, clitest.Bare), region.Run, func(c *region.Config) *service.Config { return &c.Config }, clitest.Migrating(nil))
 }
 
 func TestKeys(t *testing.T) {
@@ -47,12 +40,12 @@ func TestKeys(t *testing.T) {
 		"LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey, "LECTERN_PROJECT_ID": "pr_1",
 	}
 	list := func() []client.APIKey {
-		return decoded[[]client.APIKey](t, must(t, environ, "", "keys", "list", "-o", "json"))
+		return clitest.Decode[[]client.APIKey](t, clitest.Must(t, environ, "", "keys", "list", "-o", "json"))
 	}
 
-	minted := lectern(t, "", environ, "keys", "mint", "--name", "reports", "--scope", "entries:read", "--rate", "50", "--expires-in", "20000h")
-	key := strings.TrimSuffix(minted.out, "\n")
-	if minted.code != 0 || !strings.HasPrefix(key, "rk_") || strings.ContainsAny(key, " \n") || strings.Contains(minted.err, key) {
+	minted := clitest.Run(t, "", environ, "keys", "mint", "--name", "reports", "--scope", "entries:read", "--rate", "50", "--expires-in", "20000h")
+	key := strings.TrimSuffix(minted.Out, "\n")
+	if minted.Code != 0 || !strings.HasPrefix(key, "rk_") || strings.ContainsAny(key, " \n") || strings.Contains(minted.Err, key) {
 		t.Fatalf("%+v, want the key alone on standard output", minted)
 	}
 	if !accepted(key) {
@@ -62,21 +55,21 @@ func TestKeys(t *testing.T) {
 	if first.Name != "reports" || *first.Rate != 50 || first.State != "active" || len(first.Scopes) != 1 || first.ExpiresAt == nil {
 		t.Errorf("%+v", first)
 	}
-	table := lectern(t, "", environ, "keys", "list", "-o", "table")
-	if !strings.Contains(table.out, "LAST USED") || !strings.Contains(table.out, first.ID) || !strings.Contains(table.out, "50/s") || strings.Contains(table.out, key) {
+	table := clitest.Run(t, "", environ, "keys", "list", "-o", "table")
+	if !strings.Contains(table.Out, "LAST USED") || !strings.Contains(table.Out, first.ID) || !strings.Contains(table.Out, "50/s") || strings.Contains(table.Out, key) {
 		t.Errorf("%+v", table)
 	}
 
-	rotated := lectern(t, "", environ, "keys", "rotate", first.ID, "--overlap", "1h", "--quiet")
-	second := strings.TrimSuffix(rotated.out, "\n")
-	if rotated.code != 0 || rotated.err != "" || !accepted(second) || !accepted(key) {
+	rotated := clitest.Run(t, "", environ, "keys", "rotate", first.ID, "--overlap", "1h", "--quiet")
+	second := strings.TrimSuffix(rotated.Out, "\n")
+	if rotated.Code != 0 || rotated.Err != "" || !accepted(second) || !accepted(key) {
 		t.Errorf("%+v: want both keys to be good", rotated)
 	}
 	if n := len(list()); n != 2 {
 		t.Errorf("%d keys, want 2", n)
 	}
 
-	if r := lectern(t, "", environ, "keys", "revoke", first.ID); r.code != 0 || r.out != "" || !strings.Contains(r.err, "within a second") {
+	if r := clitest.Run(t, "", environ, "keys", "revoke", first.ID); r.Code != 0 || r.Out != "" || !strings.Contains(r.Err, "within a second") {
 		t.Errorf("%+v", r)
 	}
 	if state := list()[0].State; state != "revoked" {
@@ -87,7 +80,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the other key is refused")
 	}
 
-	brought := decoded[client.MintedAPIKey](t, must(t, environ, "brought along\n", "keys", "mint", "--import", "-o", "json", "--expires-at", "2100-01-01"))
+	brought := clitest.Decode[client.MintedAPIKey](t, clitest.Must(t, environ, "brought along\n", "keys", "mint", "--import", "-o", "json", "--expires-at", "2100-01-01"))
 	if brought.Key != "brought along" || !brought.Foreign || !brought.ExpiresAt.Equal(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", brought)
 	}
@@ -102,8 +95,8 @@ func TestKeys(t *testing.T) {
 	if keys := list(); keys[0].Owner != nil || keys[3].ID != owned.ID || *keys[3].Owner != "APIKey shop/reports" {
 		t.Errorf("%+v: want the owner of the fourth alone", keys)
 	}
-	if table := lectern(t, "", environ, "keys", "list"); !strings.Contains(table.out, "APIKey shop/reports") {
-		t.Errorf("%s: want the owner", table.out)
+	if table := clitest.Run(t, "", environ, "keys", "list"); !strings.Contains(table.Out, "APIKey shop/reports") {
+		t.Errorf("%s: want the owner", table.Out)
 	}
 
 	for _, tt := range []struct {
@@ -129,8 +122,8 @@ func TestKeys(t *testing.T) {
 				with[name] = value
 			}
 		}
-		r := lectern(t, "", with, append([]string{"keys"}, tt.args...)...)
-		if r.code != tt.code || !strings.Contains(r.err, tt.says) || r.out != "" {
+		r := clitest.Run(t, "", with, append([]string{"keys"}, tt.args...)...)
+		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || r.Out != "" {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}
@@ -147,7 +140,7 @@ func TestMintingIsNotRepeated(t *testing.T) {
 	defer server.Close()
 	environ := map[string]string{"LECTERN_INTERNAL_URL": server.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
 	for _, args := range [][]string{{"mint"}, {"rotate", "key_1"}, {"list"}} {
-		if r := lectern(t, "", environ, append([]string{"keys"}, args...)...); r.code != shell.ExitFailure {
+		if r := clitest.Run(t, "", environ, append([]string{"keys"}, args...)...); r.Code != shell.ExitFailure {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
@@ -168,16 +161,16 @@ func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
 		t.Fatal(err)
 	}
 	keys := func(args ...string) string {
-		return must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
+		return clitest.Must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
 	}
 	reads := func(key string) bool {
-		r := lectern(t, "", map[string]string{"LECTERN_API_KEY": key}, "--env-file", file, "get", "entries", "--limit", "1")
-		if r.code != 0 && !strings.Contains(r.err, "unauthorized") {
+		r := clitest.Run(t, "", map[string]string{"LECTERN_API_KEY": key}, "--env-file", file, "get", "entries", "--limit", "1")
+		if r.Code != 0 && !strings.Contains(r.Err, "unauthorized") {
 			t.Fatalf("%+v", r)
 		}
-		return r.code == 0
+		return r.Code == 0
 	}
-	minted := decoded[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
+	minted := clitest.Decode[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
 	if !reads(minted.Key) {
 		t.Error("the minted key is refused")
 	}
@@ -229,13 +222,13 @@ func TestGrant(t *testing.T) {
 			`"identity":{"issuer":"https://i","subject":"alice"}}` + "\n", "",
 		},
 	} {
-		r := lectern(t, "", environ, append([]string{"keys", "grant", "--issuer", "https://i"}, tt.args...)...)
-		if r.code != shell.ExitOK || asked != tt.asks || !strings.HasSuffix(r.out, tt.out) || r.err != tt.err || strings.Contains(r.out, `"key":`) {
+		r := clitest.Run(t, "", environ, append([]string{"keys", "grant", "--issuer", "https://i"}, tt.args...)...)
+		if r.Code != shell.ExitOK || asked != tt.asks || !strings.HasSuffix(r.Out, tt.out) || r.Err != tt.err || strings.Contains(r.Out, `"key":`) {
 			t.Errorf("%q asked %s: %+v", tt.args, asked, r)
 		}
 	}
-	table := lectern(t, "", environ, "keys", "list", "-o", "table")
-	if !strings.Contains(table.out, "group analysts of https://i") || !strings.Contains(table.out, "reports") {
+	table := clitest.Run(t, "", environ, "keys", "list", "-o", "table")
+	if !strings.Contains(table.Out, "group analysts of https://i") || !strings.Contains(table.Out, "reports") {
 		t.Errorf("%+v", table)
 	}
 }

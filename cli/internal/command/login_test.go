@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"io"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
@@ -19,16 +20,13 @@ import (
 type machine struct{ folder string }
 
 // run runs the command there. The user types secret without an echo; "" stands for no terminal.
-func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) result {
+func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) clitest.Result {
 	t.Helper()
-	var out, errs strings.Builder
-	s := &shell.Session{
-		Context: t.Context(), In: strings.NewReader(in), Out: &out, Err: &errs, Environ: environ, Now: time.Now, ConfigFolder: m.folder,
-	}
+	s := shell.Session{In: strings.NewReader(in), Environ: environ, Now: time.Now, ConfigFolder: m.folder}
 	if secret != "" {
 		s.ReadSecret = func() (string, error) { return secret, nil }
 	}
-	return result{Main(s, args), out.String(), errs.String()}
+	return clitest.RunIn(t, s, args...)
 }
 
 // newKeyAPI answers for one project, one key and three entries, and notes each key that it was sent.
@@ -65,15 +63,15 @@ func TestLogin(t *testing.T) {
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, foreign := newKeyAPI(t, "pr_2", "rk_2")
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
-	ok := func(r result, want string) {
+	ok := func(r clitest.Result, want string) {
 		t.Helper()
-		if r.code != shell.ExitOK || !strings.Contains(r.out+r.err, want) || strings.Contains(r.err, "rk_") {
+		if r.Code != shell.ExitOK || !strings.Contains(r.Out+r.Err, want) || strings.Contains(r.Err, "rk_") {
 			t.Errorf("%+v; want %q", r, want)
 		}
 	}
-	refused := func(r result, code int, want string) {
+	refused := func(r clitest.Result, code int, want string) {
 		t.Helper()
-		if r.code != code || !strings.Contains(r.err, want) || r.out != "" {
+		if r.Code != code || !strings.Contains(r.Err, want) || r.Out != "" {
 			t.Errorf("%+v; want %d and %q", r, code, want)
 		}
 	}
@@ -102,7 +100,7 @@ func TestLogin(t *testing.T) {
 	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), shell.ExitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
 	ok(m.run(t, "", "", nil, "context", "use", "pr_1"), "project pr_1")
 	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_1"`)
-	if r := m.run(t, "", "", nil, completeWord, "whoami", "--context", ""); r.out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
+	if r := m.run(t, "", "", nil, clitest.CompleteWord, "whoami", "--context", ""); r.Out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
 		t.Errorf("%+v", r)
 	}
 
@@ -114,7 +112,7 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"singer", "--config", config}, {"airbyte", "read", "--config", config}, {"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
-		if r := m.run(t, "", "", nil, args...); r.code == shell.ExitOK {
+		if r := m.run(t, "", "", nil, args...); r.Code == shell.ExitOK {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -126,7 +124,7 @@ func TestLogin(t *testing.T) {
 	}
 
 	// All pages of a list, and no other host.
-	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.code != shell.ExitOK || r.out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
+	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.Code != shell.ExitOK || r.Out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
 		t.Errorf("%+v", r)
 	}
 	refused(m.run(t, "", "", nil, "api", other), shell.ExitUsage, "allowed: a path of the API")
@@ -151,7 +149,7 @@ func TestLogin(t *testing.T) {
 
 	// Commands without a context run though the folder cannot be read.
 	unreadable := machine{filepath.Join(file, "lectern")}
-	if r := unreadable.run(t, "", "", complete, "whoami"); r.code != shell.ExitOK || r.err != "" {
+	if r := unreadable.run(t, "", "", complete, "whoami"); r.Code != shell.ExitOK || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
 	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), shell.ExitUsage, `LECTERN_CONTEXT was given as "shop": open `)
@@ -165,16 +163,16 @@ func TestContextStaysAtItsDeployment(t *testing.T) {
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, sent := newKeyAPI(t, "pr_1", "rk_1")
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
-	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != shell.ExitOK {
+	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	environ := map[string]string{"LECTERN_INTERNAL_URL": other, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_INGEST_API_KEY": "gk_1"}
 	for _, line := range []string{"purge --older-than 400d", "erase --contact c", "erase --all --confirm pr_1", "keys list", "keys mint", "keys revoke key_1"} {
 		args := strings.Fields(line)
-		if r := m.run(t, "", "", environ, args...); r.code != shell.ExitUsage || !strings.Contains(r.err, "needs --project ID or LECTERN_PROJECT_ID") {
+		if r := m.run(t, "", "", environ, args...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "needs --project ID or LECTERN_PROJECT_ID") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.code != shell.ExitUsage || !strings.Contains(r.err, "an address that no context has") {
+		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "an address that no context has") {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
@@ -198,7 +196,7 @@ func TestKeySources(t *testing.T) {
 	url, sent := newKeyAPI(t, "pr_1", "rk_context")
 	folder := t.TempDir()
 	m := machine{filepath.Join(folder, "lectern")}
-	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != shell.ExitOK {
+	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	write := func(name, content string) string {
@@ -231,7 +229,7 @@ func TestKeySources(t *testing.T) {
 		*sent = nil
 		r := m.run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
 		switch {
-		case tt.want == "" && (r.code != shell.ExitUsage || !strings.Contains(r.err, "2 credentials were given") || len(*sent) > 0):
+		case tt.want == "" && (r.Code != shell.ExitUsage || !strings.Contains(r.Err, "2 credentials were given") || len(*sent) > 0):
 			t.Errorf("%s: %+v", tt.name, r)
 		case tt.want != "" && (len(*sent) == 0 || (*sent)[0] != tt.want):
 			t.Errorf("%s: %q was sent, want %s: %+v", tt.name, *sent, tt.want, r)

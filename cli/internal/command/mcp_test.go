@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -24,12 +25,12 @@ func TestLongMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, environ := startEntries(t)
-	s.MustIngest(t, "entries", entryOf("en/1", 1))
-	s.MustIngest(t, "entries", entryOf("en_2", 2))
+	s, environ := clitest.Entries(t)
+	s.MustIngest(t, "entries", clitest.Entry("en/1", 1))
+	s.MustIngest(t, "entries", clitest.Entry("en_2", 2))
 	inspect := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules/.bin/mcp-inspector"), append([]string{"--cli", self, "mcp", "-e", asLectern + "=1"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules/.bin/mcp-inspector"), append([]string{"--cli", self, "mcp", "-e", clitest.AsCommand + "=1"}, args...)...)
 		for name, value := range environ {
 			cmd.Args = append(cmd.Args, "-e", name+"="+value)
 		}

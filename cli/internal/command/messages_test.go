@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
@@ -15,7 +16,7 @@ import (
 // tested in the package copiestest.
 func TestSingerAndAirbyte(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	file := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -24,9 +25,9 @@ func TestSingerAndAirbyte(t *testing.T) {
 		return path
 	}
 	config := file("config.json", `{"url":"`+environ["LECTERN_URL"]+`","project_id":"pr_1","api_key":"`+environ["LECTERN_API_KEY"]+`","added":true}`)
-	catalog := file("catalog.json", must(t, nil, "", "singer", "--config", config, "--discover"))
+	catalog := file("catalog.json", clitest.Must(t, nil, "", "singer", "--config", config, "--discover"))
 	configured := `{"streams":[`
-	for i, stream := range gjson.Get(must(t, nil, "", "airbyte", "discover", "--config", config), "catalog.streams").Array() {
+	for i, stream := range gjson.Get(clitest.Must(t, nil, "", "airbyte", "discover", "--config", config), "catalog.streams").Array() {
 		if i > 0 {
 			configured += ","
 		}
@@ -40,40 +41,40 @@ func TestSingerAndAirbyte(t *testing.T) {
 		{[]string{"singer", "--config", config, "--catalog", catalog}, "value"},
 		{[]string{"airbyte", "read", "--config", config, "--catalog", configured}, "state"},
 	} {
-		s.MustIngest(t, "entries", entryOf("e1", 2*i), entryOf("e2", 2*i))
-		r := lectern(t, "", nil, tt.args...)
-		if r.code != shell.ExitOK || strings.Count(r.out, `"type":"RECORD"`) != 2 || !strings.Contains(r.err, "gets no experiments") {
+		s.MustIngest(t, "entries", clitest.Entry("e1", 2*i), clitest.Entry("e2", 2*i))
+		r := clitest.Run(t, "", nil, tt.args...)
+		if r.Code != shell.ExitOK || strings.Count(r.Out, `"type":"RECORD"`) != 2 || !strings.Contains(r.Err, "gets no experiments") {
 			t.Fatalf("%+v", r)
 		}
 		var last string
-		for line := range strings.Lines(r.out) {
+		for line := range strings.Lines(r.Out) {
 			if gjson.Get(line, "type").String() == "STATE" {
 				last = line
 			}
 		}
 		state := file("state.json", gjson.Get(last, tt.state).Raw)
-		s.MustIngest(t, "entries", entryOf("e2", 2*i+1))
-		r = lectern(t, "", nil, append(tt.args, "--state", state)...)
-		if r.code != shell.ExitOK || strings.Count(r.out, `"type":"RECORD"`) != 1 || !strings.Contains(r.out, `"entry_id":"e2"`) {
+		s.MustIngest(t, "entries", clitest.Entry("e2", 2*i+1))
+		r = clitest.Run(t, "", nil, append(tt.args, "--state", state)...)
+		if r.Code != shell.ExitOK || strings.Count(r.Out, `"type":"RECORD"`) != 1 || !strings.Contains(r.Out, `"entry_id":"e2"`) {
 			t.Errorf("%+v", r)
 		}
 		other := file("config.json", `{"project_id":"pr_2"}`)
-		r = lectern(t, "", nil, append(tt.args, "--state", state, "--config", other, "--api-key", "k")...)
-		if r.code != shell.ExitUsage || !strings.Contains(r.err, "is of project pr_1") || r.out != "" {
+		r = clitest.Run(t, "", nil, append(tt.args, "--state", state, "--config", other, "--api-key", "k")...)
+		if r.Code != shell.ExitUsage || !strings.Contains(r.Err, "is of project pr_1") || r.Out != "" {
 			t.Errorf("%+v", r)
 		}
 	}
-	if spec := must(t, nil, "", "airbyte", "spec"); !gjson.Get(spec, "spec.connectionSpecification.properties.api_key.airbyte_secret").Bool() {
+	if spec := clitest.Must(t, nil, "", "airbyte", "spec"); !gjson.Get(spec, "spec.connectionSpecification.properties.api_key.airbyte_secret").Bool() {
 		t.Error(spec)
 	}
 	for key, want := range map[string]string{environ["LECTERN_API_KEY"]: "SUCCEEDED", "wrong": "FAILED"} {
 		config := file("config.json", `{"url":"`+environ["LECTERN_URL"]+`","project_id":"pr_1","api_key":"`+key+`"}`)
-		if check := must(t, nil, "", "airbyte", "check", "--config", config); gjson.Get(check, "connectionStatus.status").String() != want {
+		if check := clitest.Must(t, nil, "", "airbyte", "check", "--config", config); gjson.Get(check, "connectionStatus.status").String() != want {
 			t.Errorf("%s; want %s", check, want)
 		}
 	}
 	full := file("configured.json", `{"streams":[{"stream":{"name":"entries"},"sync_mode":"full_refresh"}]}`)
-	if r := lectern(t, "", nil, "airbyte", "read", "--config", config, "--catalog", full); r.code != shell.ExitUsage || !strings.Contains(r.err, `"entries (full_refresh)"`) {
+	if r := clitest.Run(t, "", nil, "airbyte", "read", "--config", config, "--catalog", full); r.Code != shell.ExitUsage || !strings.Contains(r.Err, `"entries (full_refresh)"`) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/openapi"
 )
@@ -77,7 +78,7 @@ func TestFlagsEqualTheDescription(t *testing.T) {
 			t.Errorf("%s has no parameters", template)
 		}
 		for _, verb := range []string{"get", "export"} {
-			if r := lectern(t, "", environ, slices.Concat([]string{verb, of}, flags)...); r.code != shell.ExitOK {
+			if r := clitest.Run(t, "", environ, slices.Concat([]string{verb, of}, flags)...); r.Code != shell.ExitOK {
 				t.Errorf("%s %s: %+v", verb, of, r)
 				continue
 			}

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"crypto/rand"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
@@ -160,9 +161,9 @@ func TestLoginAtAProvider(t *testing.T) {
 	p := newProvider(t)
 	m := machine{filepath.Join(t.TempDir(), "lectern")}
 	login := []string{"login", "--url", p.URL, "-p", "pr_1", "--name", "shop", "--issuer", p.URL, "--client-id", "cli", "--audience", "lectern"}
-	says := func(r result, code int, want string) {
+	says := func(r clitest.Result, code int, want string) {
 		t.Helper()
-		if r.code != code || !strings.Contains(r.out+r.err, want) || strings.Contains(r.err, "trying again") {
+		if r.Code != code || !strings.Contains(r.Out+r.Err, want) || strings.Contains(r.Err, "trying again") {
 			t.Errorf("%+v; want %d and %q", r, code, want)
 		}
 	}
@@ -182,7 +183,7 @@ func TestLoginAtAProvider(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(m.folder, "contexts.json")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if strings.Contains(r.out+r.err, "refresh-") || !strings.Contains(file(), "refresh-1") {
+	if strings.Contains(r.Out+r.Err, "refresh-") || !strings.Contains(file(), "refresh-1") {
 		t.Errorf("%+v, stored %s", r, file())
 	}
 	says(m.run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`)
@@ -244,8 +245,8 @@ func TestLoginAtAProvider(t *testing.T) {
 	p.set(func(p *provider) { p.down, p.refresh = false, 0 })
 	r = m.run(t, "", "", nil, "whoami")
 	says(r, shell.ExitFailure, "lectern: the login of the context shop has expired; run lectern login --issuer "+p.URL+" --client-id cli\n")
-	if strings.Count(r.err, "\n") != 1 {
-		t.Errorf("%q is not one line", r.err)
+	if strings.Count(r.Err, "\n") != 1 {
+		t.Errorf("%q is not one line", r.Err)
 	}
 
 	says(m.run(t, "", "", nil, "logout", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: shop`)
@@ -277,7 +278,7 @@ func TestTokenOfTheAudience(t *testing.T) {
 			p.opaque, p.pending = tt.opaque, 0
 			m := machine{filepath.Join(t.TempDir(), "lectern")}
 			r := m.run(t, "", "", nil, "login", "--url", p.URL, "-p", "pr_1", "--issuer", p.URL, "--client-id", "cli", "--audience", tt.audience)
-			if (r.code == shell.ExitOK) != tt.accepted || !strings.Contains(r.err, tt.says) {
+			if (r.Code == shell.ExitOK) != tt.accepted || !strings.Contains(r.Err, tt.says) {
 				t.Errorf("%+v, want %q", r, tt.says)
 			}
 			if _, err := os.Stat(m.folder); (err == nil) != tt.accepted {

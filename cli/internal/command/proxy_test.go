@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
@@ -96,17 +97,17 @@ func TestProxyCheck(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"proxy", "check", "-o", "table", "--manifests", folder, "--project", "pr_1", "--environment", "prod"}, tt.in...)
-			r := lectern(t, tt.stdin, nil, args...)
-			if r.code != tt.code || !strings.Contains(r.out, tt.want) {
-				t.Errorf("exit code %d, want %d; printed\n%s\nwant %q", r.code, tt.code, r.out, tt.want)
+			r := clitest.Run(t, tt.stdin, nil, args...)
+			if r.Code != tt.code || !strings.Contains(r.Out, tt.want) {
+				t.Errorf("exit code %d, want %d; printed\n%s\nwant %q", r.Code, tt.code, r.Out, tt.want)
 			}
-			if refused := strings.HasPrefix(r.out, "refused"); refused != (r.code == shell.ExitFailure) || refused != strings.Contains(r.err, "the request is refused") {
-				t.Errorf("exit code %d, standard error %q, printed\n%s", r.code, r.err, r.out)
+			if refused := strings.HasPrefix(r.Out, "refused"); refused != (r.Code == shell.ExitFailure) || refused != strings.Contains(r.Err, "the request is refused") {
+				t.Errorf("exit code %d, standard error %q, printed\n%s", r.Code, r.Err, r.Out)
 			}
-			if !strings.Contains(r.err, "warning: all.yaml:20: ProxyEndpoint/server: spec.credentials[1]: the value of cred_short has fewer than 8 bytes") {
-				t.Errorf("no warning of the short value: %s", r.err)
+			if !strings.Contains(r.Err, "warning: all.yaml:20: ProxyEndpoint/server: spec.credentials[1]: the value of cred_short has fewer than 8 bytes") {
+				t.Errorf("no warning of the short value: %s", r.Err)
 			}
-			if strings.Contains(r.out+r.err, "canary") {
+			if strings.Contains(r.Out+r.Err, "canary") {
 				t.Errorf("shows a value: %+v", r)
 			}
 		})
@@ -116,14 +117,14 @@ func TestProxyCheck(t *testing.T) {
 func TestProxyCheckAsJSON(t *testing.T) {
 	t.Parallel()
 	folder := manifestsIn(t, proxyManifests)
-	r := lectern(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
+	r := clitest.Run(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
 		"proxy", "check", "--quiet", "-o", "json", "--origin", "https://example.com", "https://evil.tld/")
-	if r.code != shell.ExitFailure {
+	if r.Code != shell.ExitFailure {
 		t.Errorf("%+v", r)
 	}
 	got := map[string]any{}
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
-		t.Fatalf("%v: %s", err, r.out)
+	if err := json.Unmarshal([]byte(r.Out), &got); err != nil {
+		t.Fatalf("%v: %s", err, r.Out)
 	}
 	delete(got, "message") // texts for people
 	delete(got, "why")
@@ -134,8 +135,8 @@ func TestProxyCheckAsJSON(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Contains(r.err, "warning") {
-		t.Errorf("not quiet: %s", r.err)
+	if strings.Contains(r.Err, "warning") {
+		t.Errorf("not quiet: %s", r.Err)
 	}
 }
 
@@ -157,8 +158,8 @@ func TestProxyCheckRefusesToGuess(t *testing.T) {
 		{"no method", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-X", "G T", "https://example.org"}, "G T"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", nil, append([]string{"proxy", "check"}, tt.in...)...)
-			if r.code != shell.ExitUsage || !strings.Contains(r.err, tt.want) || r.out != "" {
+			r := clitest.Run(t, "", nil, append([]string{"proxy", "check"}, tt.in...)...)
+			if r.Code != shell.ExitUsage || !strings.Contains(r.Err, tt.want) || r.Out != "" {
 				t.Errorf("%+v, want exit code 2 and %q", r, tt.want)
 			}
 		})
@@ -174,12 +175,12 @@ func TestProxyCheckIsCompleted(t *testing.T) {
 	}{
 		{"the command", []string{"proxy", ""}, "check"},
 		{"the flags", []string{"proxy", "check", "--body"}, "--body-template"},
-		{"a folder", []string{"proxy", "check", "--manifests", ""}, filesLine},
-		{"a body", []string{"proxy", "check", "--body-template", ""}, filesLine},
+		{"a folder", []string{"proxy", "check", "--manifests", ""}, clitest.FilesLine},
+		{"a body", []string{"proxy", "check", "--body-template", ""}, clitest.FilesLine},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
-			if r.code != shell.ExitOK || !strings.Contains(r.out, tt.want) {
+			r := clitest.Run(t, "", nil, append([]string{clitest.CompleteWord}, tt.in...)...)
+			if r.Code != shell.ExitOK || !strings.Contains(r.Out, tt.want) {
 				t.Errorf("%+v, want %q", r, tt.want)
 			}
 		})

@@ -1,8 +1,7 @@
-package command
+package command_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/copies/push"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -100,7 +100,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.with(func() {
 			before := int64(0)
 			for i, change := range m.Data.Changes {
-				seq := decoded[struct{ Seq int64 }](h.t, string(change)).Seq
+				seq := clitest.Decode[struct{ Seq int64 }](h.t, string(change)).Seq
 				if seq <= before || i == 0 && seq != m.Data.FirstSeq || i == len(m.Data.Changes)-1 && seq != m.Data.LastSeq {
 					h.t.Errorf("change %d after %d in %d to %d", seq, before, m.Data.FirstSeq, m.Data.LastSeq)
 				}
@@ -125,7 +125,7 @@ func (h *hook) stored() (lines []string) {
 // canonical returns JSON with its keys in order and one spelling of texts.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
-	out, err := json.Marshal(decoded[any](t, string(text)))
+	out, err := json.Marshal(clitest.Decode[any](t, string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func canonical(t *testing.T, text []byte) string {
 // feedOf returns the changes of the feed as lines.
 func feedOf(t *testing.T, environ map[string]string, flags ...string) (lines []string) {
 	t.Helper()
-	for line := range strings.Lines(must(t, environ, "", append([]string{"changes"}, flags...)...)) {
+	for line := range strings.Lines(clitest.Must(t, environ, "", append([]string{"changes"}, flags...)...)) {
 		lines = append(lines, canonical(t, []byte(line)))
 	}
 	return lines
@@ -178,7 +178,7 @@ func fillPush(t *testing.T, s *servicetest.Service, first, n int) {
 	t.Helper()
 	var batch, events []any
 	for i := first; i < first+n; i++ {
-		batch, events = append(batch, entryOf(fmt.Sprint("e", i), i)), append(events, eventOf(fmt.Sprint("e", i), i))
+		batch, events = append(batch, clitest.Entry(fmt.Sprint("e", i), i)), append(events, clitest.Event(fmt.Sprint("e", i), i))
 	}
 	s.MustIngest(t, "entries", batch...)
 	s.MustIngest(t, "events", events...)
@@ -187,18 +187,18 @@ func fillPush(t *testing.T, s *servicetest.Service, first, n int) {
 // TestPush checks what a receiver gets, in which order, from where on, and that no message shows a secret.
 func TestPush(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	fillPush(t, s, 0, 3)
 	h := newHook(t, earlierSecret, hookSecret)
 	environ["LECTERN_SYNC_SECRET"] = earlierSecret + " " + hookSecret
 	environ["LECTERN_SYNC_TO"] = strings.Replace(h.URL, "http://", "http://user:credential-1@", 1) + "/hook/credential-2?token=credential-3"
 	state := filepath.Join(t.TempDir(), "state.json")
-	push := func(flags ...string) result {
+	push := func(flags ...string) clitest.Result {
 		t.Helper()
-		r := lectern(t, "", environ, append([]string{"sync"}, flags...)...)
+		r := clitest.Run(t, "", environ, append([]string{"sync"}, flags...)...)
 		for _, secret := range []string{earlierSecret[6:], hookSecret[6:], "credential"} {
-			if strings.Contains(r.out+r.err, secret) {
-				t.Errorf("a message shows %s: %s", secret, r.err)
+			if strings.Contains(r.Out+r.Err, secret) {
+				t.Errorf("a message shows %s: %s", secret, r.Err)
 			}
 		}
 		return r
@@ -208,15 +208,15 @@ func TestPush(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	r := push("--state", state, "--batch", "4")
-	if r.code != shell.ExitOK || !slices.Equal(h.sizes, []int{4, 4, 4, 4, 2}) || !slices.Equal(h.stored(), feedOf(t, environ)) {
+	if r.Code != shell.ExitOK || !slices.Equal(h.sizes, []int{4, 4, 4, 4, 2}) || !slices.Equal(h.stored(), feedOf(t, environ)) {
 		t.Errorf("%+v after requests of %v changes; stored %v", r, h.sizes, h.stored())
 	}
 	if h.ids[0] != h.ids[3] || h.ids[3] == h.ids[4] {
 		t.Errorf("the ids of the messages are %q", h.ids)
 	}
 	for _, says := range []string{"redirect (302), which is not followed", "503 Service Unavailable; trying again in 1s", "EOF", "Copied 6 changes", "receiver " + h.URL + " is current"} {
-		if !strings.Contains(r.err, says) {
-			t.Errorf("%s lacks %q", r.err, says)
+		if !strings.Contains(r.Err, says) {
+			t.Errorf("%s lacks %q", r.Err, says)
 		}
 	}
 
@@ -227,7 +227,7 @@ func TestPush(t *testing.T) {
 		}
 	}
 	erase("e1")
-	if r := push("--state", state); r.code != shell.ExitOK || h.requests != 6 || !strings.Contains(h.stored()[6], "entry_removed") {
+	if r := push("--state", state); r.Code != shell.ExitOK || h.requests != 6 || !strings.Contains(h.stored()[6], "entry_removed") {
 		t.Errorf("%+v, %d requests: %v", r, h.requests, h.stored())
 	}
 
@@ -235,17 +235,17 @@ func TestPush(t *testing.T) {
 	h.answers(status(http.StatusGone))
 	fillPush(t, s, 3, 1)
 	for range 2 {
-		if r := push("--state", state); r.code != shell.ExitFailure || !strings.Contains(r.err, "wants no more changes (410)") || h.requests != 7 {
+		if r := push("--state", state); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "wants no more changes (410)") || h.requests != 7 {
 			t.Errorf("%+v, %d requests", r, h.requests)
 		}
 	}
-	if r := push("--state", state, "--resume"); r.code != shell.ExitOK || h.requests != 8 {
+	if r := push("--state", state, "--resume"); r.Code != shell.ExitOK || h.requests != 8 {
 		t.Errorf("%+v, %d requests", r, h.requests)
 	}
 
 	feed := feedOf(t, environ)
-	first := fmt.Sprint(int64(decoded[map[string]any](t, feed[0])["seq"].(float64)))
-	environ["LECTERN_SYNC_STATE"] = pgtest.Database(t, bare).OwnerURL // the table of each schema has a state
+	first := fmt.Sprint(int64(clitest.Decode[map[string]any](t, feed[0])["seq"].(float64)))
+	environ["LECTERN_SYNC_STATE"] = pgtest.Database(t, clitest.Bare).OwnerURL // the table of each schema has a state
 	for _, tt := range []struct {
 		name  string
 		flags []string
@@ -258,13 +258,13 @@ func TestPush(t *testing.T) {
 		{"removals", []string{"--schema", "d", "--types", "entry_removed"}, feedOf(t, environ, "--types", "entry_removed")},
 	} {
 		h.with(func() { h.lines, h.last = nil, 0 })
-		if r := push(tt.flags...); r.code != shell.ExitOK || !slices.Equal(h.stored(), tt.want) {
+		if r := push(tt.flags...); r.Code != shell.ExitOK || !slices.Equal(h.stored(), tt.want) {
 			t.Errorf("%s: %+v, %v", tt.name, r, h.stored())
 		}
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
 	fillPush(t, s, 4, 1)
-	if r := push("--schema", "c", "--from", "now"); r.code != shell.ExitOK || len(h.stored()) != 2 {
+	if r := push("--schema", "c", "--from", "now"); r.Code != shell.ExitOK || len(h.stored()) != 2 {
 		t.Errorf("after now: %+v, %v", r, h.stored())
 	}
 
@@ -278,16 +278,16 @@ func TestPush(t *testing.T) {
 			return r.ContentLength > 1500
 		}
 	})
-	if r := push("--schema", "small"); r.code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)) {
+	if r := push("--schema", "small"); r.Code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)) {
 		t.Errorf("a receiver of small bodies: %+v, %v", r, h.stored())
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
 	h.answers(status(http.StatusUnprocessableEntity), status(http.StatusRequestEntityTooLarge), status(http.StatusBadRequest))
-	if r := push("--schema", "never", "--batch", "4"); r.code != shell.ExitOK || !strings.Contains(r.err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.err, "--skip "+first) {
+	if r := push("--schema", "never", "--batch", "4"); r.Code != shell.ExitOK || !strings.Contains(r.Err, "answers 400 Bad Request to the change "+first+" (") || !strings.Contains(r.Err, "--skip "+first) {
 		t.Errorf("a change that is not taken: %+v", r)
 	}
 	h.with(func() { h.lines, h.last = nil, 0 })
-	if r := push("--schema", "skip", "--skip", first); r.code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)[1:]) || !strings.Contains(r.err, "Change "+first+" was skipped") {
+	if r := push("--schema", "skip", "--skip", first); r.Code != shell.ExitOK || !slices.Equal(h.stored(), feedOf(t, environ)[1:]) || !strings.Contains(r.Err, "Change "+first+" was skipped") {
 		t.Errorf("a change that is skipped: %+v, %v", r, h.stored())
 	}
 
@@ -314,7 +314,7 @@ func TestPush(t *testing.T) {
 		{"another project", []string{"--schema", "d", "--project", "pr_2"}, shell.ExitFailure, `the state is of project "pr_1"`},
 		{"another address", []string{"--schema", "a", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, shell.ExitFailure, "give --moved"},
 	} {
-		if r := lectern(t, "", environ, append([]string{"sync"}, tt.flags...)...); r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "credential-") {
+		if r := clitest.Run(t, "", environ, append([]string{"sync"}, tt.flags...)...); r.Code != tt.code || !strings.Contains(r.Err, tt.says) || strings.Contains(r.Err, "credential-") {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}
@@ -326,7 +326,7 @@ func TestPush(t *testing.T) {
 // TestPushHeaders checks that each request has the headers that a file has at that time. No message shows a value.
 func TestPushHeaders(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	fillPush(t, s, 0, 3)
 	h := newHook(t, hookSecret)
 	file := filepath.Join(t.TempDir(), "headers")
@@ -354,8 +354,8 @@ func TestPushHeaders(t *testing.T) {
 			return !allowed
 		}
 	})
-	if r := lectern(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json")); r.code != shell.ExitOK || h.requests != 2 ||
-		!slices.Equal(h.stored(), feedOf(t, environ)) || !strings.Contains(r.err, "401 Unauthorized; trying again") || strings.Contains(r.out+r.err, "credential-") {
+	if r := clitest.Run(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json")); r.Code != shell.ExitOK || h.requests != 2 ||
+		!slices.Equal(h.stored(), feedOf(t, environ)) || !strings.Contains(r.Err, "401 Unauthorized; trying again") || strings.Contains(r.Out+r.Err, "credential-") {
 		t.Errorf("%+v after %d requests", r, h.requests)
 	}
 
@@ -372,12 +372,12 @@ func TestPushHeaders(t *testing.T) {
 		{"a return within a line", "Authorization: credential-7\rX-A: 1", "line 1 has a control character"},
 	} {
 		write(tt.lines)
-		r := lectern(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json"))
-		if r.code != shell.ExitUsage || !strings.Contains(r.err, "the file of headers "+file+": "+tt.says) || strings.Contains(r.err, "credential") {
+		r := clitest.Run(t, "", environ, "sync", "--state", filepath.Join(t.TempDir(), "state.json"))
+		if r.Code != shell.ExitUsage || !strings.Contains(r.Err, "the file of headers "+file+": "+tt.says) || strings.Contains(r.Err, "credential") {
 			t.Errorf("%s: %+v, want %q", tt.name, r, tt.says)
 		}
 	}
-	if r := lectern(t, "", environ, "sync", "--state", "x.json", "--header-file", file+"s"); r.code != shell.ExitUsage || !strings.Contains(r.err, "the file of headers: open "+file+"s") {
+	if r := clitest.Run(t, "", environ, "sync", "--state", "x.json", "--header-file", file+"s"); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "the file of headers: open "+file+"s") {
 		t.Errorf("no such file: %+v", r)
 	}
 	if h.requests != 2 {
@@ -389,7 +389,7 @@ func TestPushHeaders(t *testing.T) {
 // stays alive, shows that it has stopped, and sends nothing.
 func TestPushMetrics(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	fillPush(t, s, 0, 1)
 	h := newHook(t, hookSecret)
 	untrusted := httptest.NewTLSServer(h)
@@ -397,28 +397,21 @@ func TestPushMetrics(t *testing.T) {
 	environ["LECTERN_SYNC_SECRET"] = hookSecret
 	follow := func(to, state string) (value func(series string) float64, end func() string) {
 		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		t.Cleanup(cancel)
 		address := freeAddress(t)
 		own := maps.Clone(environ)
 		own["LECTERN_METRICS_ADDRESS"] = address
-		var said bytes.Buffer
-		ended := make(chan int, 1)
-		go func() {
-			ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: own},
-				[]string{"sync", "--follow", "--to", to, "--state", state})
-		}()
+		sync := clitest.Begin(t, own, "sync", "--follow", "--to", to, "--state", state)
 		value = func(series string) float64 {
 			_, text := scrape(t, "http://"+address+"/metrics")
 			v, _ := metricOf(t, text, series)
 			return v
 		}
 		return value, func() string {
-			cancel()
-			if code := eventually.Receive(t, "the end", ended); code != shell.ExitInterrupted {
-				t.Errorf("exit code %d: %s", code, said.String())
+			r := sync.Stop(t)
+			if r.Code != shell.ExitInterrupted {
+				t.Errorf("%+v", r)
 			}
-			return said.String()
+			return r.Err
 		}
 	}
 	state := filepath.Join(t.TempDir(), "state.json")
@@ -450,15 +443,17 @@ func TestPushMetrics(t *testing.T) {
 // TestListen checks what the command prints and forwards, and that it sends a range again.
 func TestListen(t *testing.T) {
 	t.Parallel()
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	fillPush(t, s, 0, 2)
-	secret := strings.TrimSpace(must(t, environ, "", "listen", "--print-secret"))
+	secret := strings.TrimSpace(clitest.Must(t, environ, "", "listen", "--print-secret"))
 	h := newHook(t, secret)
 	feed := feedOf(t, environ)
-	seq := func(i int) string { return fmt.Sprint(int64(decoded[map[string]any](t, feed[i])["seq"].(float64))) }
+	seq := func(i int) string {
+		return fmt.Sprint(int64(clitest.Decode[map[string]any](t, feed[i])["seq"].(float64)))
+	}
 
-	r := lectern(t, "", environ, "listen", "--forward-to", strings.TrimPrefix(h.URL, "http://"), "--replay", seq(1)+".."+seq(2), "--batch", "3")
-	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.code != shell.ExitOK || r.out != want || !strings.Contains(r.err, "Sent 2 changes to the receiver") {
+	r := clitest.Run(t, "", environ, "listen", "--forward-to", strings.TrimPrefix(h.URL, "http://"), "--replay", seq(1)+".."+seq(2), "--batch", "3")
+	if want := seq(1) + "  entry          e1\n" + seq(2) + "  event          e0\n"; r.Code != shell.ExitOK || r.Out != want || !strings.Contains(r.Err, "Sent 2 changes to the receiver") {
 		t.Errorf("%+v; want %q", r, want)
 	}
 	if !slices.Equal(h.stored(), feed[1:3]) {
@@ -469,14 +464,14 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := start(t, "listen", "--forward-to", port, "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
+	process := clitest.Start(t, "listen", "--forward-to", port, "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
 	eventually.True(t, "it listens", func() bool { return metricOfService(t, s, "lectern_feed_waiting") == 1 })
 	fillPush(t, s, 2, 1)
 	eventually.True(t, "the new ones", func() bool { return slices.Equal(h.stored(), append(feed[1:3:3], feedOf(t, environ)[4:]...)) })
-	process.end(t, os.Interrupt)
+	process.End(t, os.Interrupt)
 
 	for _, flags := range [][]string{{}, {"--forward-to", h.URL, "--replay", "2..1"}, {"--forward-to", h.URL, "--replay", "5"}, {"--forward-to", "ftp://127.0.0.1"}} {
-		if r := lectern(t, "", environ, append([]string{"listen"}, flags...)...); r.code != shell.ExitUsage {
+		if r := clitest.Run(t, "", environ, append([]string{"listen"}, flags...)...); r.Code != shell.ExitUsage {
 			t.Errorf("%v: %+v", flags, r)
 		}
 	}
@@ -493,7 +488,7 @@ func metricOfService(t *testing.T, s *servicetest.Service, name string) float64 
 // resets connections and is killed. The sender is killed 30 times. Records come, change and go meanwhile.
 func TestLongPushKilled(t *testing.T) {
 	needs.Long(t)
-	s, environ := startEntries(t)
+	s, environ := clitest.Entries(t)
 	h := newHook(t, hookSecret)
 	kinds := make([]int, 6)
 	h.fault = func(request int, w http.ResponseWriter, r *http.Request, store func()) bool {
@@ -522,8 +517,8 @@ func TestLongPushKilled(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(hookSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func() *running {
-		return start(t, "sync", "--follow", "--quiet", "--to", h.URL, "--state", filepath.Join(filepath.Dir(secret), "state.json"), "--secret-file", secret,
+	run := func() *clitest.Process {
+		return clitest.Start(t, "sync", "--follow", "--quiet", "--to", h.URL, "--state", filepath.Join(filepath.Dir(secret), "state.json"), "--secret-file", secret,
 			"--batch", "20", "--timeout", "500ms", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
 	}
 	var killed atomic.Int64
@@ -532,8 +527,8 @@ func TestLongPushKilled(t *testing.T) {
 		defer close(written)
 		for round := 0; killed.Load() < 30; round++ {
 			fillPush(t, s, round*7%400, 60) // some anew, some again
-			s.MustIngest(t, "entries", entryOf(fmt.Sprint("erased", round), round))
-			s.MustIngest(t, "events", eventOf(fmt.Sprint("erased", round), round))
+			s.MustIngest(t, "entries", clitest.Entry(fmt.Sprint("erased", round), round))
+			s.MustIngest(t, "events", clitest.Event(fmt.Sprint("erased", round), round))
 			path := fmt.Sprint("/internal/projects/pr_1/entries/erased", round-3)
 			s.DoInternal(t, servicetest.Request{Method: http.MethodDelete, Path: path, Key: servicetest.AdminKey})
 			time.Sleep(100 * time.Millisecond)
@@ -544,7 +539,7 @@ func TestLongPushKilled(t *testing.T) {
 	for killed.Load() < 30 {
 		before := requests()
 		eventually.True(t, "requests", func() bool { return requests() > before+int(killed.Load()%4) })
-		process.end(t, syscall.SIGKILL)
+		process.End(t, syscall.SIGKILL)
 		if killed.Add(1)%5 == 0 {
 			address := h.Listener.Addr().String()
 			h.CloseClientConnections()
@@ -566,8 +561,8 @@ func TestLongPushKilled(t *testing.T) {
 	want := copyOf(t, []byte(strings.Join(feedOf(t, environ), "\n")))
 	eventually.True(t, "the receiver has all", func() bool { return reflect.DeepEqual(want, copyOf(t, []byte(strings.Join(h.stored(), "\n")))) })
 	exported := map[string]string{}
-	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
-		exported[decoded[map[string]any](t, line)["entry_id"].(string)] = canonical(t, []byte(line))
+	for line := range strings.Lines(clitest.Must(t, environ, "", "export", "entries")) {
+		exported[clitest.Decode[map[string]any](t, line)["entry_id"].(string)] = canonical(t, []byte(line))
 	}
 	if !maps.Equal(exported, want.entries) || slices.Contains(kinds, 0) {
 		t.Errorf("%d entries in the tables, %d at the receiver; faults %v", len(exported), len(want.entries), kinds)

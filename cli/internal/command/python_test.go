@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
@@ -29,8 +30,8 @@ func TestLongPython(t *testing.T) {
 	if lines := bytes.Count(bytes.TrimSpace(program[1]), []byte("\n")); lines > 30 {
 		t.Errorf("the program has %d lines", lines)
 	}
-	s, environ := startEntries(t)
-	s.MustIngest(t, "entries", entryOf("en_old", 1))
+	s, environ := clitest.Entries(t)
+	s.MustIngest(t, "entries", clitest.Entry("en_old", 1))
 	folder := t.TempDir()
 	run := func(until string) {
 		t.Helper()
@@ -62,7 +63,7 @@ func TestLongPython(t *testing.T) {
 	if err != nil || strings.Count(string(first), " entry\n") != 1 {
 		t.Errorf("%v: %s", err, first)
 	}
-	s.MustIngest(t, "events", eventOf("en_old", 1))
+	s.MustIngest(t, "events", clitest.Event("en_old", 1))
 	run(" event\n")
 	if second, err := os.ReadFile(filepath.Join(folder, "out")); err != nil || strings.Contains(string(second), " entry\n") {
 		t.Errorf("the second run begins again: %v: %s", err, second)

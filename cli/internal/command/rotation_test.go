@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -59,7 +60,7 @@ func (m *secret) write(name, value string) {
 // They are the Go client with the Secret of an APIKey, and lectern changes with --api-key-file.
 func TestFollowThroughRotations(t *testing.T) {
 	t.Parallel()
-	s, _ := startEntries(t)
+	s, _ := clitest.Entries(t)
 	m := newSecret(t, s)
 	c, project, err := client.FromSecret(m.folder)
 	if err != nil {
@@ -85,10 +86,10 @@ func TestFollowThroughRotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	startTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key-file", filepath.Join(m.folder, "api-key"))
+	clitest.StartTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key-file", filepath.Join(m.folder, "api-key"))
 	for n := range 10 {
 		id := fmt.Sprintf("en_%d", n)
-		s.MustIngest(t, "entries", entryOf(id, n))
+		s.MustIngest(t, "entries", clitest.Entry(id, n))
 		if got := <-seen; got != id {
 			t.Fatalf("the client got %q, want %s", got, id)
 		}

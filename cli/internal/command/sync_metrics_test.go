@@ -1,8 +1,6 @@
-package command
+package command_test
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -14,21 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
-	entries "github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
-	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
-	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // scrape returns the status and the body of url; 0 if nothing answers.
@@ -64,17 +53,8 @@ func metricOf(t *testing.T, text, series string) (float64, bool) {
 // destination is unreachable, it stays alive and counts the faults. It ends on a signal.
 func TestSyncMetrics(t *testing.T) {
 	t.Parallel()
-	empty := migrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{
-		"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL,
-	})
-	entry := func(id string) string {
-		return `{"entry_id":"` + id + `","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{}"}`
-	}
-	s.MustIngest(t, "entries", entry("en_1"))
-	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1"})
+	s, environ := clitest.Entries(t)
+	s.MustIngest(t, "entries", clitest.Entry("en_1", 1))
 	target, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -89,19 +69,12 @@ func TestSyncMetrics(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	warehouse := pgtest.Database(t, empty).OwnerURL
+	warehouse := clitest.Warehouse(t)
 
 	away.Store(true)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	address := freeAddress(t)
-	var said bytes.Buffer
-	ended := make(chan int, 1)
-	go func() {
-		ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: &said, Now: time.Now, Environ: map[string]string{
-			"LECTERN_URL": front.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": warehouse, "LECTERN_METRICS_ADDRESS": address,
-		}}, []string{"sync", "--follow", "--retries", "1000"})
-	}()
+	environ["LECTERN_URL"], environ["LECTERN_SYNC_TO"], environ["LECTERN_METRICS_ADDRESS"] = front.URL, warehouse, address
+	sync := clitest.Begin(t, environ, "sync", "--follow", "--retries", "1000")
 	read := func() string { _, text := scrape(t, "http://"+address+"/metrics"); return text }
 	value := func(series string) float64 { v, _ := metricOf(t, read(), series); return v }
 
@@ -140,7 +113,7 @@ func TestSyncMetrics(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
-	s.MustIngest(t, "entries", entry("en_2"))
+	s.MustIngest(t, "entries", clitest.Entry("en_2", 2))
 	eventually.True(t, "the change after a fault of the destination", func() bool {
 		text := read()
 		n, _ := metricOf(t, text, `lectern_sync_failures_total{side="destination"}`)
@@ -148,9 +121,8 @@ func TestSyncMetrics(t *testing.T) {
 		return n == 1 && changes == 2
 	})
 
-	cancel()
-	if code := <-ended; code != shell.ExitInterrupted || !strings.HasSuffix(said.String(), "lectern: interrupted\n") {
-		t.Errorf("exit code %d, %s", code, said.String())
+	if r := sync.Stop(t); r.Code != shell.ExitInterrupted || !strings.HasSuffix(r.Err, "lectern: interrupted\n") {
+		t.Errorf("%+v", r)
 	}
 	if status, _ := scrape(t, "http://"+address+"/healthz"); status != 0 {
 		t.Errorf("the metrics are still served: %d", status)
@@ -176,8 +148,8 @@ func TestMetricsAddress(t *testing.T) {
 	}{
 		{"taken", taken.Addr().String(), shell.ExitFailure, "address already in use"},
 	} {
-		r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "k"}, "sync", "--to", "file://"+t.TempDir(), "--metrics-address", tt.address)
-		if r.code != tt.code || !strings.Contains(r.err, "--metrics-address") || !strings.Contains(r.err, tt.says) {
+		r := clitest.Run(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "k"}, "sync", "--to", "file://"+t.TempDir(), "--metrics-address", tt.address)
+		if r.Code != tt.code || !strings.Contains(r.Err, "--metrics-address") || !strings.Contains(r.Err, tt.says) {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}

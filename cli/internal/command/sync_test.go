@@ -1,47 +1,30 @@
-package command
+package command_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
-	entries "github.com/lectern-dev/lectern/services/entries/app"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/postgres/migrate"
-	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
-	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
 // tested in the package copiestest.
 func TestSync(t *testing.T) {
 	t.Parallel()
-	empty := migrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{
-		"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL,
-	})
+	s, environ := clitest.Entries(t)
+	environ["LECTERN_SYNC_TO"] = clitest.Warehouse(t)
 	s.MustIngest(t, "entries", `{"entry_id":"en_1","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{\"a\":\"\\u0000\"}"}`)
-	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1"})
-	environ := map[string]string{"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": pgtest.Database(t, empty).OwnerURL}
 
-	r := lectern(t, "", environ, "sync", "--schema", "shop")
-	if r.code != shell.ExitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 change (") || !strings.Contains(r.err, "The schema shop of database") ||
-		!strings.Contains(r.err, "1 entry has data that jsonb cannot hold") {
+	r := clitest.Run(t, "", environ, "sync", "--schema", "shop")
+	if r.Code != shell.ExitOK || r.Out != "" || !strings.Contains(r.Err, "Copied 1 change (") || !strings.Contains(r.Err, "The schema shop of database") ||
+		!strings.Contains(r.Err, "1 entry has data that jsonb cannot hold") {
 		t.Errorf("%+v", r)
 	}
 	conn, err := pgx.Connect(t.Context(), environ["LECTERN_SYNC_TO"])
@@ -54,7 +37,7 @@ func TestSync(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	folder := filepath.Join(t.TempDir(), "shop")
-	if r := lectern(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.code != shell.ExitOK || r.err != "" {
+	if r := clitest.Run(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.Code != shell.ExitOK || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
 	var manifest struct{ Entries []any }
@@ -66,7 +49,7 @@ func TestSync(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`[{"key":"a","name":"first"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := lectern(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.code != shell.ExitOK {
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.Code != shell.ExitOK {
 		t.Errorf("%+v", r)
 	}
 	if err := conn.QueryRow(t.Context(), `SELECT name FROM listed.lectern_columns`).Scan(&text); err != nil || text != "first" {
@@ -76,29 +59,25 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != shell.ExitOK || r.out != "" || !strings.Contains(r.err, "equals its source") {
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify"); r.Code != shell.ExitOK || r.Out != "" || !strings.Contains(r.Err, "equals its source") {
 		t.Errorf("%+v", r)
 	}
 	if _, err := conn.Exec(t.Context(), `DELETE FROM shop.entries`); err != nil {
 		t.Fatal(err)
 	}
 	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != shell.ExitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify"); r.Code != shell.ExitFailure || r.Out != missing || !strings.Contains(r.Err, ": 1 missing; to mend it") {
 		t.Errorf("%+v", r)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	address, ended := freeAddress(t), make(chan int)
-	go func() {
-		ended <- Main(&shell.Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Environ: environ}, []string{"sync", "--schema", "shop", "--follow", "--metrics-address", address})
-	}()
+	address := freeAddress(t)
+	sync := clitest.Begin(t, environ, "sync", "--schema", "shop", "--follow", "--metrics-address", address)
 	eventually.True(t, "the metric of the difference", func() bool {
 		_, text := scrape(t, "http://"+address+"/metrics")
 		n, _ := metricOf(t, text, "lectern_sync_differences")
 		return n == 1
 	})
-	cancel()
-	<-ended
-	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.code != shell.ExitOK || r.out != missing || !strings.Contains(r.err, "It is mended.") {
+	sync.Stop(t)
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.Code != shell.ExitOK || r.Out != missing || !strings.Contains(r.Err, "It is mended.") {
 		t.Errorf("%+v", r)
 	}
 
@@ -123,8 +102,8 @@ func TestSync(t *testing.T) {
 		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, shell.ExitFailure,
 			"database=d`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there"},
 	} {
-		r := lectern(t, "", environ, append([]string{"sync"}, tt.args...)...)
-		if r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "secret-1") {
+		r := clitest.Run(t, "", environ, append([]string{"sync"}, tt.args...)...)
+		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || strings.Contains(r.Err, "secret-1") {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}

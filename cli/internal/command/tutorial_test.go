@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 )
 
 // blocks matches the blocks of commands that a page marks as run by TestUp.
@@ -43,7 +45,7 @@ func testPage(t *testing.T, folder, name string, want ...string) {
 	}
 	cmd := exec.Command("sh", "-ec", script.String())
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), asLectern+"=1")
+	cmd.Env = append(os.Environ(), clitest.AsCommand+"=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
 )
@@ -123,9 +124,9 @@ func testProxyFromAll(t *testing.T, environ map[string]string, folder string) {
 		})
 	}
 	t.Run("explained", func(t *testing.T) {
-		r := lectern(t, "", environ, "proxy", "check", "-o", "table", "--manifests", filepath.Join(folder, "proxy"), "--with-key",
+		r := clitest.Run(t, "", environ, "proxy", "check", "-o", "table", "--manifests", filepath.Join(folder, "proxy"), "--with-key",
 			"--header", "Authorization: Bearer {{ cred_demo }}", target)
-		if r.code != shell.ExitOK || !strings.HasPrefix(r.out, "allowed by endpoint demo\n") || r.err != "" {
+		if r.Code != shell.ExitOK || !strings.HasPrefix(r.Out, "allowed by endpoint demo\n") || r.Err != "" {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/local"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
@@ -22,15 +23,15 @@ import (
 )
 
 // up starts lectern up on folder and waits until it is ready.
-func up(t *testing.T, folder string, args ...string) (process *running, environ map[string]string, took time.Duration) {
+func up(t *testing.T, folder string, args ...string) (process *clitest.Process, environ map[string]string, took time.Duration) {
 	t.Helper()
 	_ = os.Remove(local.EnvFile(folder)) // a killed run leaves it
 	began := time.Now()
-	process = start(t, append([]string{"up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0"}, args...)...)
+	process = clitest.Start(t, append([]string{"up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0"}, args...)...)
 	eventually.True(t, "lectern up", func() bool {
 		select {
-		case <-process.ended:
-			t.Fatalf("it ended: %s", &process.stderr)
+		case <-process.Ended:
+			t.Fatalf("it ended: %s", &process.Stderr)
 		default:
 		}
 		content, err := os.ReadFile(local.EnvFile(folder))
@@ -91,9 +92,9 @@ func TestUp(t *testing.T) {
 	pg := postmaster(t, folder)
 	stopped := func(sig os.Signal) {
 		t.Helper()
-		process.end(t, sig)
-		if process.code != 0 {
-			t.Errorf("exit code %d after %v: %s", process.code, sig, &process.stderr)
+		process.End(t, sig)
+		if process.Code != 0 {
+			t.Errorf("exit code %d after %v: %s", process.Code, sig, &process.Stderr)
 		}
 		if isAlive(pg) {
 			t.Errorf("Postgres runs on after %v", sig)
@@ -138,8 +139,8 @@ func TestUp(t *testing.T) {
 		}
 	})
 	t.Run("a second one on the folder", func(t *testing.T) {
-		r := lectern(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, "already (process "+strconv.Itoa(process.Pid)+")") {
+		r := clitest.Run(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, "already (process "+strconv.Itoa(process.Pid)+")") {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -147,8 +148,8 @@ func TestUp(t *testing.T) {
 		taken := strings.TrimPrefix(environ["LECTERN_URL"], "http://")
 		for _, flag := range []string{"--listen", "--listen-internal"} {
 			args := []string{"up", "--folder", filepath.Join(t.TempDir(), "other"), "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0", flag, taken}
-			r := lectern(t, "", nil, args...)
-			if r.code != shell.ExitFailure || !strings.Contains(r.err, taken+" is taken") || !strings.Contains(r.err, flag+" or LECTERN_LISTEN") {
+			r := clitest.Run(t, "", nil, args...)
+			if r.Code != shell.ExitFailure || !strings.Contains(r.Err, taken+" is taken") || !strings.Contains(r.Err, flag+" or LECTERN_LISTEN") {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -169,24 +170,24 @@ func TestUp(t *testing.T) {
 		environ["LECTERN_ADMIN_API_KEY"] != before["LECTERN_ADMIN_API_KEY"] || environ["LECTERN_INGEST_API_KEY"] != before["LECTERN_INGEST_API_KEY"] {
 		t.Error("the keys are others than before")
 	}
-	first := lectern(t, "", environ, "get", "entries", "--limit", "1")
-	if first.code != 0 || !strings.Contains(first.out, "pr_demo") {
+	first := clitest.Run(t, "", environ, "get", "entries", "--limit", "1")
+	if first.Code != 0 || !strings.Contains(first.Out, "pr_demo") {
 		t.Errorf("%+v", first)
 	}
 
 	// Killed, it leaves nothing running and starts again.
-	process.end(t, syscall.SIGKILL)
+	process.End(t, syscall.SIGKILL)
 	eventually.True(t, "Postgres ends with its parent", func() bool { return !isAlive(pg) })
 	process, environ, _ = up(t, folder)
 	pg = postmaster(t, folder)
-	if diff := cmp.Diff(first.out, lectern(t, "", environ, "get", "entries", "--limit", "1").out); diff != "" {
+	if diff := cmp.Diff(first.Out, clitest.Run(t, "", environ, "get", "entries", "--limit", "1").Out); diff != "" {
 		t.Error(diff)
 	}
 	stopped(os.Interrupt)
 	t.Run("a folder of an earlier build", func(t *testing.T) {
 		makeEarlier(t, folder)
-		r := lectern(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
-		if r.code != shell.ExitFailure || !strings.Contains(r.err, folder+" is of an earlier build: remove it by rm -rf '"+folder+"'\n") {
+		r := clitest.Run(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
+		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, folder+" is of an earlier build: remove it by rm -rf '"+folder+"'\n") {
 			t.Errorf("%+v", r)
 		}
 	})

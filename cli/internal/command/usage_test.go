@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
@@ -43,11 +44,11 @@ func TestWrongInputs(t *testing.T) {
 		for i, word := range words {
 			words[i] = strings.ReplaceAll(word, "''", "")
 		}
-		r := lectern(t, "a,b\n1,2\n", environ, words[1:]...)
-		if r.code != shell.ExitUsage || r.out != "" || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") || parser.MatchString(r.err) {
+		r := clitest.Run(t, "a,b\n1,2\n", environ, words[1:]...)
+		if r.Code != shell.ExitUsage || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "lectern: ") || parser.MatchString(r.Err) {
 			t.Errorf("%s: %+v", input, r)
 		}
-		fmt.Fprintf(&got, "$ %s\n%s\n", input, r.err)
+		fmt.Fprintf(&got, "$ %s\n%s\n", input, r.Err)
 	}
 	golden.Check(t, wrongInputs, got.String())
 }
@@ -66,12 +67,12 @@ func TestHelpWithoutCommand(t *testing.T) {
 		{[]string{"--version"}, "lectern "},
 		{[]string{"version"}, "lectern "},
 	} {
-		if r := lectern(t, "", nil, tt.args...); r.code != shell.ExitOK || r.err != "" || !strings.HasPrefix(r.out, tt.want) {
+		if r := clitest.Run(t, "", nil, tt.args...); r.Code != shell.ExitOK || r.Err != "" || !strings.HasPrefix(r.Out, tt.want) {
 			t.Errorf("%q: %+v; want %q", tt.args, r, tt.want)
 		}
 	}
-	if r := lectern(t, "", nil); strings.Count(r.out, ":\n") < 6 || strings.Contains(r.out, "get entries") {
-		t.Errorf("commands are not in groups: %s", r.out)
+	if r := clitest.Run(t, "", nil); strings.Count(r.Out, ":\n") < 6 || strings.Contains(r.Out, "get entries") {
+		t.Errorf("commands are not in groups: %s", r.Out)
 	}
 }
 
@@ -82,7 +83,7 @@ func TestDurations(t *testing.T) {
 	defer keys.Close()
 	for text, want := range map[string]string{"3d": "3d", "12h": "12h", "1w": "1w", "1h30m": "1h30m", "1d12h": "1d12h", "0": "0s", "1.5h": "1h30m"} {
 		environ := map[string]string{"LECTERN_INTERNAL_URL": keys.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
-		if r := lectern(t, "", environ, "keys", "rotate", "old", "--overlap", text); r.code != shell.ExitOK || !strings.Contains(r.err, "ends in "+want+".") {
+		if r := clitest.Run(t, "", environ, "keys", "rotate", "old", "--overlap", text); r.Code != shell.ExitOK || !strings.Contains(r.Err, "ends in "+want+".") {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}

@@ -21,7 +21,7 @@ func TestWorkspaceKeepsItsFences(t *testing.T) {
 	for _, v := range violations(all) {
 		t.Error(v)
 	}
-	for _, named := range append([]string{program, commandLine, destination, shell, copies}, commandGroups...) {
+	for _, named := range append([]string{program, commandLine, commandTests, destination, shell, copies}, commandGroups...) {
 		if !slices.ContainsFunc(all, func(p pkg) bool { return p.path == named }) {
 			t.Errorf("%s is fenced, but there is no such package", named)
 		}
@@ -41,6 +41,7 @@ func TestFencesOfCopiesAndTheCommandLine(t *testing.T) {
 		{"cli/internal/shell", "cli/internal/access", 1},
 		{"cli/internal/destination", "cli/internal/read", 1},
 		{"cli/internal/operate", "cli/internal/command", 1},
+		{"cli/internal/clitest", "cli/internal/command", 0},
 		{"cli/internal/export", "cli/internal/shell", 1},
 		{"cli/internal/destination", "copies/push", 0},
 		{"copies/files", "client", 0},

@@ -62,6 +62,8 @@ func importRules(path, imported string) []string {
 		broken = append(broken, "the types of the custom resources import nothing but their specs and Kubernetes' API machinery")
 	case path == "proxy/resource":
 		broken = append(broken, "the specs of resources import nothing of ours")
+	case path == commandTests:
+		// runs the commands in tests
 	case own == commandLine && path != program:
 		broken = append(broken, "nothing but the program imports the grammar of the command line")
 	case slices.Contains(commandGroups, own) && path != commandLine:
@@ -112,6 +114,9 @@ const (
 	destination = "cli/internal/destination"
 	shell       = "cli/internal/shell"
 )
+
+// commandTests is the package with which tests run the command line.
+const commandTests = "cli/internal/clitest"
 
 // copies is the module of the copies of a project.
 const copies = "copies"
@@ -246,5 +251,5 @@ func startsLocally(path string) bool {
 
 // isTestOnly reports whether a package serves tests, and must not be compiled into anything that ships.
 func isTestOnly(path string) bool {
-	return strings.HasPrefix(path, "shared/testing/") || strings.HasPrefix(path, "k8s/testing/")
+	return strings.HasPrefix(path, "shared/testing/") || strings.HasPrefix(path, "k8s/testing/") || path == commandTests
 }
