@@ -78,6 +78,20 @@ func RunIn(t testing.TB, s shell.Session, args ...string) Result {
 	return Result{command.Main(&s, args), out.String(), errs.String()}
 }
 
+// Machine is a user's machine with its folder of settings.
+type Machine struct{ Folder string }
+
+// Run runs the command on the machine, at the time of the test. The user types secret without an echo; "" stands for no
+// terminal.
+func (m Machine) Run(t testing.TB, in, secret string, environ map[string]string, args ...string) Result {
+	t.Helper()
+	s := shell.Session{In: strings.NewReader(in), Environ: environ, Now: time.Now, ConfigFolder: m.Folder}
+	if secret != "" {
+		s.ReadSecret = func() (string, error) { return secret, nil }
+	}
+	return RunIn(t, s, args...)
+}
+
 // Must runs a command that has to succeed, and returns what the command printed.
 func Must(t testing.TB, environ map[string]string, in string, args ...string) string {
 	t.Helper()

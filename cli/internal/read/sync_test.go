@@ -1,26 +1,110 @@
-package read
+package read_test
 
 import (
-	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
-	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
-// Where there is no terminal, the progress is a line a minute.
-func TestSyncReportsOnceAMinute(t *testing.T) {
+// TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
+// tested in the package copiestest.
+func TestSync(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	report := newSyncReport(&shell.Session{Err: &out, Now: func() time.Time { return now }}, false, false)
-	for range 150 {
-		report.show(copies.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
-		now = now.Add(time.Second)
+	s, environ := clitest.Entries(t)
+	environ["LECTERN_SYNC_TO"] = clitest.Warehouse(t)
+	s.MustIngest(t, "entries", `{"entry_id":"en_1","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{\"a\":\"\\u0000\"}"}`)
+
+	r := clitest.Run(t, "", environ, "sync", "--schema", "shop")
+	if r.Code != shell.ExitOK || r.Out != "" || !strings.Contains(r.Err, "Copied 1 change (") || !strings.Contains(r.Err, "The schema shop of database") ||
+		!strings.Contains(r.Err, "1 entry has data that jsonb cannot hold") {
+		t.Errorf("%+v", r)
 	}
-	const want = "2026-11-01T12:01:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n2026-11-01T12:02:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
+	conn, err := pgx.Connect(t.Context(), environ["LECTERN_SYNC_TO"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var text string
+	if err := conn.QueryRow(t.Context(), `SELECT entry_data_text FROM shop.entries`).Scan(&text); err != nil || text != `{"a":"\u0000"}` {
+		t.Errorf("%q, %v", text, err)
+	}
+	folder := filepath.Join(t.TempDir(), "shop")
+	if r := clitest.Run(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.Code != shell.ExitOK || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	var manifest struct{ Entries []any }
+	if data, err := os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil || json.Unmarshal(data, &manifest) != nil || len(manifest.Entries) != 1 {
+		t.Errorf("%v, %+v; want one file", err, manifest)
+	}
+
+	list := filepath.Join(t.TempDir(), "columns.json")
+	if err := os.WriteFile(list, []byte(`[{"key":"a","name":"first"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.Code != shell.ExitOK {
+		t.Errorf("%+v", r)
+	}
+	if err := conn.QueryRow(t.Context(), `SELECT name FROM listed.lectern_columns`).Scan(&text); err != nil || text != "first" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(list, []byte(`[{"key":"a","type":"int"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify"); r.Code != shell.ExitOK || r.Out != "" || !strings.Contains(r.Err, "equals its source") {
+		t.Errorf("%+v", r)
+	}
+	if _, err := conn.Exec(t.Context(), `DELETE FROM shop.entries`); err != nil {
+		t.Fatal(err)
+	}
+	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify"); r.Code != shell.ExitFailure || r.Out != missing || !strings.Contains(r.Err, ": 1 missing; to mend it") {
+		t.Errorf("%+v", r)
+	}
+	address := freeAddress(t)
+	sync := clitest.Begin(t, environ, "sync", "--schema", "shop", "--follow", "--metrics-address", address)
+	eventually.True(t, "the metric of the difference", func() bool {
+		_, text := scrape(t, "http://"+address+"/metrics")
+		n, _ := metricOf(t, text, "lectern_sync_differences")
+		return n == 1
+	})
+	sync.Stop(t)
+	if r := clitest.Run(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.Code != shell.ExitOK || r.Out != missing || !strings.Contains(r.Err, "It is mended.") {
+		t.Errorf("%+v", r)
+	}
+
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"a repair of nothing", []string{"--repair"}, shell.ExitUsage, "allowed are"},
+		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, shell.ExitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
+		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, shell.ExitUsage, "--to"},
+		{"a relative folder", []string{"--to", "file://data"}, shell.ExitUsage, "three slashes"},
+		{"no bucket", []string{"--to", "s3:///prefix"}, shell.ExitUsage, "s3://BUCKET/PREFIX"},
+		{"no file of columns", []string{"--columns", "all"}, shell.ExitUsage, "--columns takes auto, none or a file: open all: no such file"},
+		{"a wrong file of columns", []string{"--columns", list}, shell.ExitUsage, `the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
+		{"other columns", []string{"--schema", "listed"}, shell.ExitFailure, "give --columns as before"},
+		{"both ends", []string{"--verify", "--follow"}, shell.ExitUsage, "allowed are --follow, --verify"},
+		{"page size", []string{"--page-size", "0"}, shell.ExitUsage, "1 or more"},
+		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, shell.ExitFailure, "check the key"},
+		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, shell.ExitFailure, `a copy of project "pr_1", not of "pr_2"`},
+		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, shell.ExitFailure,
+			"database=d`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there"},
+	} {
+		r := clitest.Run(t, "", environ, append([]string{"sync"}, tt.args...)...)
+		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || strings.Contains(r.Err, "secret-1") {
+			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package command_test
+package access_test
 
 import (
 	"io"
@@ -10,24 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
-
-// machine is a user's machine with its folder of settings.
-type machine struct{ folder string }
-
-// run runs the command there. The user types secret without an echo; "" stands for no terminal.
-func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) clitest.Result {
-	t.Helper()
-	s := shell.Session{In: strings.NewReader(in), Environ: environ, Now: time.Now, ConfigFolder: m.folder}
-	if secret != "" {
-		s.ReadSecret = func() (string, error) { return secret, nil }
-	}
-	return clitest.RunIn(t, s, args...)
-}
 
 // newKeyAPI answers for one project, one key and three entries, and notes each key that it was sent.
 func newKeyAPI(t *testing.T, project, key string) (url string, sent *[]string) {
@@ -62,7 +48,7 @@ func TestLogin(t *testing.T) {
 	t.Parallel()
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, foreign := newKeyAPI(t, "pr_2", "rk_2")
-	m := machine{filepath.Join(t.TempDir(), "lectern")}
+	m := clitest.Machine{Folder: filepath.Join(t.TempDir(), "lectern")}
 	ok := func(r clitest.Result, want string) {
 		t.Helper()
 		if r.Code != shell.ExitOK || !strings.Contains(r.Out+r.Err, want) || strings.Contains(r.Err, "rk_") {
@@ -75,48 +61,48 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%+v; want %d and %q", r, code, want)
 		}
 	}
-	refused(m.run(t, url+"\npr_1\n", "rk_0", nil, "login"), shell.ExitFailure, "check the key, and that it is one of the project pr_1")
-	refused(m.run(t, "rk_1", "", nil, "login"), shell.ExitUsage, "login needs --url URL or LECTERN_URL")
-	refused(m.run(t, "\n", "", nil, "login", "--url", url, "-p", "pr_1"), shell.ExitUsage, "no key was given")
-	refused(m.run(t, "", "", nil, "get", "entries", "-p", "pr_1"), shell.ExitUsage, "run lectern login")
-	if _, err := os.Stat(m.folder); !os.IsNotExist(err) {
+	refused(m.Run(t, url+"\npr_1\n", "rk_0", nil, "login"), shell.ExitFailure, "check the key, and that it is one of the project pr_1")
+	refused(m.Run(t, "rk_1", "", nil, "login"), shell.ExitUsage, "login needs --url URL or LECTERN_URL")
+	refused(m.Run(t, "\n", "", nil, "login", "--url", url, "-p", "pr_1"), shell.ExitUsage, "no key was given")
+	refused(m.Run(t, "", "", nil, "get", "entries", "-p", "pr_1"), shell.ExitUsage, "run lectern login")
+	if _, err := os.Stat(m.Folder); !os.IsNotExist(err) {
 		t.Errorf("something was stored: %v", err)
 	}
 
-	ok(m.run(t, url+"\npr_1\n", "rk_1", nil, "login"), "Key key_1 of project pr_1 may entries:read. The key is stored as the context pr_1")
-	ok(m.run(t, "", "", nil, "whoami"), `"keyId":"key_1"`)
-	ok(m.run(t, "rk_2\n", "", nil, "login", "--url", other, "--project", "pr_2", "--name", "shop"), "the context shop")
-	ok(m.run(t, "", "", nil, "get", "entries"), `{"entry_id":"e0"}`)
-	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_2"`)
-	ok(m.run(t, "", "", nil, "whoami", "--context", "pr_1"), `"projectId":"pr_1"`)
-	ok(m.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "pr_1"}, "whoami"), `"projectId":"pr_1"`)
+	ok(m.Run(t, url+"\npr_1\n", "rk_1", nil, "login"), "Key key_1 of project pr_1 may entries:read. The key is stored as the context pr_1")
+	ok(m.Run(t, "", "", nil, "whoami"), `"keyId":"key_1"`)
+	ok(m.Run(t, "rk_2\n", "", nil, "login", "--url", other, "--project", "pr_2", "--name", "shop"), "the context shop")
+	ok(m.Run(t, "", "", nil, "get", "entries"), `{"entry_id":"e0"}`)
+	ok(m.Run(t, "", "", nil, "whoami"), `"projectId":"pr_2"`)
+	ok(m.Run(t, "", "", nil, "whoami", "--context", "pr_1"), `"projectId":"pr_1"`)
+	ok(m.Run(t, "", "", map[string]string{"LECTERN_CONTEXT": "pr_1"}, "whoami"), `"projectId":"pr_1"`)
 	variables := filepath.Join(t.TempDir(), "context.env")
 	if err := os.WriteFile(variables, []byte("LECTERN_CONTEXT=pr_1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ok(m.run(t, "", "", nil, "whoami", "--env-file", variables), `"projectId":"pr_1"`)
-	ok(m.run(t, "", "", nil, "context", "list"), `{"name":"pr_1","current":false,"url":"`+url+`","projectId":"pr_1"}`+"\n"+`{"name":"shop","current":true`)
-	refused(m.run(t, "", "", nil, "context", "use", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
-	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), shell.ExitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
-	ok(m.run(t, "", "", nil, "context", "use", "pr_1"), "project pr_1")
-	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_1"`)
-	if r := m.run(t, "", "", nil, clitest.CompleteWord, "whoami", "--context", ""); r.Out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
+	ok(m.Run(t, "", "", nil, "whoami", "--env-file", variables), `"projectId":"pr_1"`)
+	ok(m.Run(t, "", "", nil, "context", "list"), `{"name":"pr_1","current":false,"url":"`+url+`","projectId":"pr_1"}`+"\n"+`{"name":"shop","current":true`)
+	refused(m.Run(t, "", "", nil, "context", "use", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
+	refused(m.Run(t, "", "", nil, "whoami", "--context", "shp"), shell.ExitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
+	ok(m.Run(t, "", "", nil, "context", "use", "pr_1"), "project pr_1")
+	ok(m.Run(t, "", "", nil, "whoami"), `"projectId":"pr_1"`)
+	if r := m.Run(t, "", "", nil, clitest.CompleteWord, "whoami", "--context", ""); r.Out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
 		t.Errorf("%+v", r)
 	}
 
 	// The environment wins, and a context's key goes to no other URL.
-	ok(m.run(t, "", "", map[string]string{"LECTERN_URL": other, "LECTERN_PROJECT_ID": "pr_2", "LECTERN_API_KEY": "rk_2"}, "whoami"), `"projectId":"pr_2"`)
+	ok(m.Run(t, "", "", map[string]string{"LECTERN_URL": other, "LECTERN_PROJECT_ID": "pr_2", "LECTERN_API_KEY": "rk_2"}, "whoami"), `"projectId":"pr_2"`)
 	*foreign = nil
 	config := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(config, []byte(`{"url":"`+other+`","project_id":"pr_1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"singer", "--config", config}, {"airbyte", "read", "--config", config}, {"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
-		if r := m.run(t, "", "", nil, args...); r.Code == shell.ExitOK {
+		if r := m.Run(t, "", "", nil, args...); r.Code == shell.ExitOK {
 			t.Errorf("%+v", r)
 		}
 	}
-	refused(m.run(t, "", "", nil, "whoami", "--url", other, "--context", "pr_1"), shell.ExitUsage, "another URL was given")
+	refused(m.Run(t, "", "", nil, "whoami", "--url", other, "--context", "pr_1"), shell.ExitUsage, "another URL was given")
 	for _, key := range *foreign {
 		if key != "" {
 			t.Errorf("the key %s went to another URL", key)
@@ -124,17 +110,17 @@ func TestLogin(t *testing.T) {
 	}
 
 	// All pages of a list, and no other host.
-	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.Code != shell.ExitOK || r.Out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
+	if r := m.Run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.Code != shell.ExitOK || r.Out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
 		t.Errorf("%+v", r)
 	}
-	refused(m.run(t, "", "", nil, "api", other), shell.ExitUsage, "allowed: a path of the API")
-	refused(m.run(t, "", "", nil, "api", "//host/key"), shell.ExitUsage, `PATH was given as "//host/key"; allowed: a path of the API`)
+	refused(m.Run(t, "", "", nil, "api", other), shell.ExitUsage, "allowed: a path of the API")
+	refused(m.Run(t, "", "", nil, "api", "//host/key"), shell.ExitUsage, `PATH was given as "//host/key"; allowed: a path of the API`)
 
-	file := filepath.Join(m.folder, "contexts.json")
+	file := filepath.Join(m.Folder, "contexts.json")
 	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	ok(m.run(t, "", "", nil, "context", "remove", "pr_1"), "removed")
+	ok(m.Run(t, "", "", nil, "context", "remove", "pr_1"), "removed")
 	if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "rk_1") {
 		t.Errorf("%v: %s", err, content)
 	}
@@ -142,19 +128,19 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	complete := map[string]string{"LECTERN_URL": url, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
-	ok(m.run(t, "", "", complete, "whoami"), "no context applies: "+file+" is damaged")
-	refused(m.run(t, "", "", complete, "whoami", "--context", "shop"), shell.ExitUsage, `--context was given as "shop": `+file+" is damaged")
-	refused(m.run(t, "", "", nil, "context", "list"), shell.ExitUsage, "is damaged")
-	refused(m.run(t, "", "", nil, "context", "use", "shop"), shell.ExitUsage, "is damaged")
+	ok(m.Run(t, "", "", complete, "whoami"), "no context applies: "+file+" is damaged")
+	refused(m.Run(t, "", "", complete, "whoami", "--context", "shop"), shell.ExitUsage, `--context was given as "shop": `+file+" is damaged")
+	refused(m.Run(t, "", "", nil, "context", "list"), shell.ExitUsage, "is damaged")
+	refused(m.Run(t, "", "", nil, "context", "use", "shop"), shell.ExitUsage, "is damaged")
 
 	// Commands without a context run though the folder cannot be read.
-	unreadable := machine{filepath.Join(file, "lectern")}
-	if r := unreadable.run(t, "", "", complete, "whoami"); r.Code != shell.ExitOK || r.Err != "" {
+	unreadable := clitest.Machine{Folder: filepath.Join(file, "lectern")}
+	if r := unreadable.Run(t, "", "", complete, "whoami"); r.Code != shell.ExitOK || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
-	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), shell.ExitUsage, `LECTERN_CONTEXT was given as "shop": open `)
-	refused(unreadable.run(t, "", "", nil, "context", "list"), shell.ExitFailure, "open "+unreadable.folder)
-	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), shell.ExitFailure, "mkdir "+file)
+	refused(unreadable.Run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), shell.ExitUsage, `LECTERN_CONTEXT was given as "shop": open `)
+	refused(unreadable.Run(t, "", "", nil, "context", "list"), shell.ExitFailure, "open "+unreadable.Folder)
+	refused(unreadable.Run(t, "", "", nil, "context", "use", "shop"), shell.ExitFailure, "mkdir "+file)
 }
 
 // A context says nothing about addresses that it does not have: they may be another deployment's.
@@ -162,24 +148,24 @@ func TestContextStaysAtItsDeployment(t *testing.T) {
 	t.Parallel()
 	url, _ := newKeyAPI(t, "pr_1", "rk_1")
 	other, sent := newKeyAPI(t, "pr_1", "rk_1")
-	m := machine{filepath.Join(t.TempDir(), "lectern")}
-	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
+	m := clitest.Machine{Folder: filepath.Join(t.TempDir(), "lectern")}
+	if r := m.Run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	environ := map[string]string{"LECTERN_INTERNAL_URL": other, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_INGEST_API_KEY": "gk_1"}
 	for _, line := range []string{"purge --older-than 400d", "erase --contact c", "erase --all --confirm pr_1", "keys list", "keys mint", "keys revoke key_1"} {
 		args := strings.Fields(line)
-		if r := m.run(t, "", "", environ, args...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "needs --project ID or LECTERN_PROJECT_ID") {
+		if r := m.Run(t, "", "", environ, args...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "needs --project ID or LECTERN_PROJECT_ID") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "an address that no context has") {
+		if r := m.Run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "an address that no context has") {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
 	if len(*sent) > 0 {
 		t.Errorf("%d requests were sent", len(*sent))
 	}
-	m.run(t, "", "", nil, "check", "-p", "pr_1", "--service", "entries="+other)
+	m.Run(t, "", "", nil, "check", "-p", "pr_1", "--service", "entries="+other)
 	for _, key := range *sent {
 		if key != "" {
 			t.Errorf("the key %s went to another URL", key)
@@ -195,8 +181,8 @@ func TestKeySources(t *testing.T) {
 	t.Parallel()
 	url, sent := newKeyAPI(t, "pr_1", "rk_context")
 	folder := t.TempDir()
-	m := machine{filepath.Join(folder, "lectern")}
-	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
+	m := clitest.Machine{Folder: filepath.Join(folder, "lectern")}
+	if r := m.Run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.Code != shell.ExitOK {
 		t.Fatal(r)
 	}
 	write := func(name, content string) string {
@@ -227,7 +213,7 @@ func TestKeySources(t *testing.T) {
 		{"two flags", nil, []string{"--api-key", "rk_flag", "--api-key-file", file}, ""},
 	} {
 		*sent = nil
-		r := m.run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
+		r := m.Run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
 		switch {
 		case tt.want == "" && (r.Code != shell.ExitUsage || !strings.Contains(r.Err, "2 credentials were given") || len(*sent) > 0):
 			t.Errorf("%s: %+v", tt.name, r)

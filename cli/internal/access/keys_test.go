@@ -1,11 +1,9 @@
-package command_test
+package access_test
 
 import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -146,45 +144,6 @@ func TestMintingIsNotRepeated(t *testing.T) {
 	}
 	if asked["POST"] != 2 || asked["GET"] < 2 {
 		t.Errorf("asked %v; want each POST once, and GET repeated", asked)
-	}
-}
-
-// testKeysOfAll takes a key of the run through its life: each command by demo.env alone, and the entries service refuses
-// what is revoked.
-func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
-	file := filepath.Join(t.TempDir(), "demo.env")
-	var variables strings.Builder
-	for name, value := range environ {
-		variables.WriteString(name + "='" + value + "'\n")
-	}
-	if err := os.WriteFile(file, []byte(variables.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	keys := func(args ...string) string {
-		return clitest.Must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
-	}
-	reads := func(key string) bool {
-		r := clitest.Run(t, "", map[string]string{"LECTERN_API_KEY": key}, "--env-file", file, "get", "entries", "--limit", "1")
-		if r.Code != 0 && !strings.Contains(r.Err, "unauthorized") {
-			t.Fatalf("%+v", r)
-		}
-		return r.Code == 0
-	}
-	minted := clitest.Decode[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
-	if !reads(minted.Key) {
-		t.Error("the minted key is refused")
-	}
-	second := strings.TrimSpace(keys("rotate", minted.ID, "--overlap", "1h"))
-	if !reads(minted.Key) || !reads(second) {
-		t.Error("within the overlap both keys are accepted")
-	}
-	keys("revoke", minted.ID)
-	eventually.True(t, "the revoked key is refused", func() bool { return !reads(minted.Key) })
-	if !reads(second) {
-		t.Error("the new key is refused")
-	}
-	if _, err := os.Stat(filepath.Join(folder, "keys.env")); !os.IsNotExist(err) {
-		t.Errorf("keys.env holds a database's URL: %v", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package command_test
+package operate_test
 
 import (
 	"bytes"
@@ -8,46 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
-	"github.com/lectern-dev/lectern/shared/routes"
 )
-
-// testCheck: all that runs answers as described, with keys and without.
-func testCheck(t *testing.T, environ map[string]string) {
-	keyless := map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_PROJECT_ID": environ["LECTERN_PROJECT_ID"]}
-	for _, tt := range []struct {
-		name    string
-		environ map[string]string
-		want    string // status of what asks for a key
-	}{
-		{"with keys", environ, "200"},
-		{"without", keyless, "401"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			out := clitest.Must(t, tt.environ, "", "check", "-o", "table")
-			lines := strings.Split(strings.TrimSpace(out), "\n")
-			all := routes.Outside()
-			lines = lines[1:] // the names of the columns
-			if len(lines) != len(all) {
-				t.Fatalf("%d lines for %d operations and pages:\n%s", len(lines), len(all), out)
-			}
-			for i, r := range all {
-				fields := strings.Fields(lines[i])
-				if fields[0] != string(r.Service) || fields[1] != r.Operation || fields[len(fields)-1] != "ok" {
-					t.Errorf("%q: want %s %s, ok", lines[i], r.Service, r.Operation)
-				}
-				if slices.Contains([]routes.Auth{routes.APIKey, routes.AnyKey, routes.InternalKey}, r.Auth) && fields[2] != tt.want {
-					t.Errorf("%q: want status %s", lines[i], tt.want)
-				}
-			}
-		})
-	}
-}
 
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()

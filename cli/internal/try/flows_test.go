@@ -1,4 +1,4 @@
-package command_test
+package try_test
 
 import (
 	"bytes"
@@ -18,6 +18,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
@@ -387,16 +389,87 @@ func testEdge(t *testing.T, environ map[string]string) {
 
 // testLoginToAll logs in to a running Lectern, and reads by the stored context alone.
 func testLoginToAll(t *testing.T, environ map[string]string) {
-	m := machine{t.TempDir()}
-	r := m.run(t, environ["LECTERN_API_KEY"], "", nil, "login", "--url", environ["LECTERN_URL"], "--project", "pr_demo")
+	m := clitest.Machine{Folder: t.TempDir()}
+	r := m.Run(t, environ["LECTERN_API_KEY"], "", nil, "login", "--url", environ["LECTERN_URL"], "--project", "pr_demo")
 	if r.Code != shell.ExitOK || !strings.Contains(r.Err, " of project pr_demo may ") {
 		t.Fatalf("%+v", r)
 	}
-	own := m.run(t, "", "", nil, "whoami", "-o", "json")
+	own := m.Run(t, "", "", nil, "whoami", "-o", "json")
 	if own.Code != shell.ExitOK || !strings.Contains(own.Out, `"projectId": "pr_demo"`) || !strings.Contains(own.Out, "entries:read") {
 		t.Errorf("%+v", own)
 	}
-	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.Code != shell.ExitOK || strings.Count(all.Out, "\n") != 10_000 {
+	if all := m.Run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.Code != shell.ExitOK || strings.Count(all.Out, "\n") != 10_000 {
 		t.Errorf("%d, %d lines: %s", all.Code, strings.Count(all.Out, "\n"), all.Err)
+	}
+}
+
+// testKeysOfAll takes a key of the run through its life: each command by demo.env alone, and the entries service refuses
+// what is revoked.
+func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
+	file := filepath.Join(t.TempDir(), "demo.env")
+	var variables strings.Builder
+	for name, value := range environ {
+		variables.WriteString(name + "='" + value + "'\n")
+	}
+	if err := os.WriteFile(file, []byte(variables.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys := func(args ...string) string {
+		return clitest.Must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
+	}
+	reads := func(key string) bool {
+		r := clitest.Run(t, "", map[string]string{"LECTERN_API_KEY": key}, "--env-file", file, "get", "entries", "--limit", "1")
+		if r.Code != 0 && !strings.Contains(r.Err, "unauthorized") {
+			t.Fatalf("%+v", r)
+		}
+		return r.Code == 0
+	}
+	minted := clitest.Decode[client.MintedAPIKey](t, keys("mint", "--name", "life", "-o", "json"))
+	if !reads(minted.Key) {
+		t.Error("the minted key is refused")
+	}
+	second := strings.TrimSpace(keys("rotate", minted.ID, "--overlap", "1h"))
+	if !reads(minted.Key) || !reads(second) {
+		t.Error("within the overlap both keys are accepted")
+	}
+	keys("revoke", minted.ID)
+	eventually.True(t, "the revoked key is refused", func() bool { return !reads(minted.Key) })
+	if !reads(second) {
+		t.Error("the new key is refused")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "keys.env")); !os.IsNotExist(err) {
+		t.Errorf("keys.env holds a database's URL: %v", err)
+	}
+}
+
+// testCheck: all that runs answers as described, with keys and without.
+func testCheck(t *testing.T, environ map[string]string) {
+	keyless := map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_PROJECT_ID": environ["LECTERN_PROJECT_ID"]}
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		want    string // status of what asks for a key
+	}{
+		{"with keys", environ, "200"},
+		{"without", keyless, "401"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := clitest.Must(t, tt.environ, "", "check", "-o", "table")
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			all := routes.Outside()
+			lines = lines[1:] // the names of the columns
+			if len(lines) != len(all) {
+				t.Fatalf("%d lines for %d operations and pages:\n%s", len(lines), len(all), out)
+			}
+			for i, r := range all {
+				fields := strings.Fields(lines[i])
+				if fields[0] != string(r.Service) || fields[1] != r.Operation || fields[len(fields)-1] != "ok" {
+					t.Errorf("%q: want %s %s, ok", lines[i], r.Service, r.Operation)
+				}
+				if slices.Contains([]routes.Auth{routes.APIKey, routes.AnyKey, routes.InternalKey}, r.Auth) && fields[2] != tt.want {
+					t.Errorf("%q: want status %s", lines[i], tt.want)
+				}
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package command_test
+package send_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package command_test
+package access_test
 
 import (
 	"crypto/rand"
@@ -159,7 +159,7 @@ func (p *provider) set(change func(*provider)) {
 func TestLoginAtAProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
-	m := machine{filepath.Join(t.TempDir(), "lectern")}
+	m := clitest.Machine{Folder: filepath.Join(t.TempDir(), "lectern")}
 	login := []string{"login", "--url", p.URL, "-p", "pr_1", "--name", "shop", "--issuer", p.URL, "--client-id", "cli", "--audience", "lectern"}
 	says := func(r clitest.Result, code int, want string) {
 		t.Helper()
@@ -168,27 +168,27 @@ func TestLoginAtAProvider(t *testing.T) {
 		}
 	}
 	file := func() string {
-		content, err := os.ReadFile(filepath.Join(m.folder, "contexts.json"))
+		content, err := os.ReadFile(filepath.Join(m.Folder, "contexts.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(content)
 	}
-	says(m.run(t, "", "", nil, login[:7:7]...), shell.ExitUsage, "no key was given")
-	says(m.run(t, "", "", nil, login[:9:9]...), shell.ExitUsage, "--issuer and --client-id belong together")
+	says(m.Run(t, "", "", nil, login[:7:7]...), shell.ExitUsage, "no key was given")
+	says(m.Run(t, "", "", nil, login[:9:9]...), shell.ExitUsage, "--issuer and --client-id belong together")
 
-	r := m.run(t, "", "", nil, login...)
+	r := m.Run(t, "", "", nil, login...)
 	says(r, shell.ExitOK, "Open https://id.example.com/device in a browser, and enter the code WDJB-MJHT.")
 	says(r, shell.ExitOK, "Grant key_1 of project pr_1 may entries:read. The login is stored as the context shop")
-	if info, err := os.Stat(filepath.Join(m.folder, "contexts.json")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(m.Folder, "contexts.json")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
 	if strings.Contains(r.Out+r.Err, "refresh-") || !strings.Contains(file(), "refresh-1") {
 		t.Errorf("%+v, stored %s", r, file())
 	}
-	says(m.run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`)
-	says(m.run(t, "", "", nil, "check"), shell.ExitFailure, "operations that did not answer") // the others are not served
-	says(m.run(t, "", "", nil, "singer"), shell.ExitFailure, "404")
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`)
+	says(m.Run(t, "", "", nil, "check"), shell.ExitFailure, "operations that did not answer") // the others are not served
+	says(m.Run(t, "", "", nil, "singer"), shell.ExitFailure, "404")
 	p.set(func(p *provider) {
 		if p.refresh != 1 {
 			t.Errorf("a fresh token was renewed: %d", p.refresh)
@@ -207,29 +207,29 @@ func TestLoginAtAProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.set(func(p *provider) { p.sent = nil })
-	says(m.run(t, "", "", nil, "whoami", "--token-file", tokenFile), shell.ExitFailure, "check the key or the token")
-	says(m.run(t, "", "", map[string]string{"LECTERN_TOKEN_FILE": tokenFile}, "whoami"), shell.ExitFailure, "check the key or the token")
-	says(m.run(t, "", "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "whoami", "--token-file", tokenFile), shell.ExitFailure, "check the key or the token")
-	says(m.run(t, "", "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "whoami"), shell.ExitFailure, "check the key or the token")
+	says(m.Run(t, "", "", nil, "whoami", "--token-file", tokenFile), shell.ExitFailure, "check the key or the token")
+	says(m.Run(t, "", "", map[string]string{"LECTERN_TOKEN_FILE": tokenFile}, "whoami"), shell.ExitFailure, "check the key or the token")
+	says(m.Run(t, "", "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "whoami", "--token-file", tokenFile), shell.ExitFailure, "check the key or the token")
+	says(m.Run(t, "", "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "whoami"), shell.ExitFailure, "check the key or the token")
 	p.set(func(p *provider) {
 		if got := strings.Join(p.sent, ", "); got != "Bearer ey.of.pod, Bearer ey.of.pod, Bearer ey.of.pod, rk_1" {
 			t.Errorf("sent %s", got)
 		}
 	})
-	says(m.run(t, "", "", nil, "whoami", "--url", other, "-p", "pr_1"), shell.ExitUsage, "no API key: run lectern login")
+	says(m.Run(t, "", "", nil, "whoami", "--url", other, "-p", "pr_1"), shell.ExitUsage, "no API key: run lectern login")
 	if len(*sent) > 0 {
 		t.Errorf("sent %q to another URL", *sent)
 	}
-	says(m.run(t, "", "", nil, "listen", "--print-secret"), shell.ExitUsage, "only an API key can derive one")
+	says(m.Run(t, "", "", nil, "listen", "--print-secret"), shell.ExitUsage, "only an API key can derive one")
 
 	// The token expires. Several commands renew it at once, though each refresh token is good once.
 	stored := strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1)
-	if err := os.WriteFile(filepath.Join(m.folder, "contexts.json"), []byte(stored), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.Folder, "contexts.json"), []byte(stored), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var commands sync.WaitGroup
 	for range 4 {
-		commands.Go(func() { says(m.run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`) })
+		commands.Go(func() { says(m.Run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`) })
 	}
 	commands.Wait()
 	if !strings.Contains(file(), "refresh-2") {
@@ -237,24 +237,24 @@ func TestLoginAtAProvider(t *testing.T) {
 	}
 
 	// The provider is down, then refuses the refresh token.
-	if err := os.WriteFile(filepath.Join(m.folder, "contexts.json"), []byte(strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.Folder, "contexts.json"), []byte(strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.set(func(p *provider) { p.down = true })
-	says(m.run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: ")
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: ")
 	p.set(func(p *provider) { p.down, p.refresh = false, 0 })
-	r = m.run(t, "", "", nil, "whoami")
+	r = m.Run(t, "", "", nil, "whoami")
 	says(r, shell.ExitFailure, "lectern: the login of the context shop has expired; run lectern login --issuer "+p.URL+" --client-id cli\n")
 	if strings.Count(r.Err, "\n") != 1 {
 		t.Errorf("%q is not one line", r.Err)
 	}
 
-	says(m.run(t, "", "", nil, "logout", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: shop`)
-	says(m.run(t, "", "", nil, "logout"), shell.ExitOK, "The context shop has no key and no login any more.")
+	says(m.Run(t, "", "", nil, "logout", "shp"), shell.ExitUsage, `NAME was given as "shp"; allowed: shop`)
+	says(m.Run(t, "", "", nil, "logout"), shell.ExitOK, "The context shop has no key and no login any more.")
 	if got := file(); strings.Contains(got, "refresh") || strings.Contains(got, "token") || !strings.Contains(got, "pr_1") {
 		t.Errorf("stored %s", got)
 	}
-	says(m.run(t, "", "", nil, "whoami"), shell.ExitUsage, "no API key: run lectern login")
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitUsage, "no API key: run lectern login")
 }
 
 // TestTokenOfTheAudience checks which token of the provider's answer the command sends: the JWT that has the audience.
@@ -276,12 +276,12 @@ func TestTokenOfTheAudience(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t)
 			p.opaque, p.pending = tt.opaque, 0
-			m := machine{filepath.Join(t.TempDir(), "lectern")}
-			r := m.run(t, "", "", nil, "login", "--url", p.URL, "-p", "pr_1", "--issuer", p.URL, "--client-id", "cli", "--audience", tt.audience)
+			m := clitest.Machine{Folder: filepath.Join(t.TempDir(), "lectern")}
+			r := m.Run(t, "", "", nil, "login", "--url", p.URL, "-p", "pr_1", "--issuer", p.URL, "--client-id", "cli", "--audience", tt.audience)
 			if (r.Code == shell.ExitOK) != tt.accepted || !strings.Contains(r.Err, tt.says) {
 				t.Errorf("%+v, want %q", r, tt.says)
 			}
-			if _, err := os.Stat(m.folder); (err == nil) != tt.accepted {
+			if _, err := os.Stat(m.Folder); (err == nil) != tt.accepted {
 				t.Errorf("the folder of settings: %v", err)
 			}
 		})

@@ -1,4 +1,4 @@
-package command_test
+package send_test
 
 import (
 	"encoding/csv"
@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -144,5 +146,108 @@ func TestLongRealTables(t *testing.T) {
 			t.Errorf("%s: %d cells came back, want %d", tt.file, cells, (len(rows)-1)*len(rows[0]))
 		}
 		t.Logf("%s: %d cells", tt.file, cells)
+	}
+}
+
+func TestImportKilledAndResumedLosesNothing(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAPI(t, 0)
+	file := filepath.Join(t.TempDir(), "in.ndjson")
+	var content strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&content, "{\"entry_id\":\"e%d\"}\n", i)
+	}
+	if err := os.WriteFile(file, []byte(content.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reached, proceed := a.HoldAt(8)
+	process := clitest.Start(t, "import", "entries", "--internal-url", a.URL, file)
+	<-reached
+	process.End(t, syscall.SIGKILL)
+	// The server takes the batch in whose acknowledgement nobody hears any more.
+	close(proceed)
+	eventually.True(t, "the eighth batch", func() bool { return len(a.Taken()) == 8000 })
+	r := clitest.Run(t, "", a.Environ(), "import", "entries", file)
+	if r.Code != 0 || !strings.Contains(r.Err, "Imported entries: 20000 new, 0 changed, 0 unchanged, 0 rejected, with the earlier run") {
+		t.Fatal(r)
+	}
+	seen := map[string]int{}
+	for _, line := range a.Taken() {
+		seen[line]++
+	}
+	if len(seen) != 20_000 {
+		t.Errorf("%d different records arrived, want 20000", len(seen))
+	}
+	if len(a.Taken()) != 21_000 {
+		t.Errorf("%d lines were sent, want one batch twice: 21000", len(a.Taken()))
+	}
+	if left, _ := filepath.Glob(file + ".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestForeignCSV(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAPI(t, 0)
+	file := filepath.Join(t.TempDir(), "survey.csv")
+	rejects := filepath.Join(t.TempDir(), "rejects")
+	content := "\"\",\"Sex\",\"Span\",\"Smoke\",\"M.I\",\"Zip\"\n" +
+		"\"1\",\"Female\",18.50,\"\",true,\"00750\"\n" +
+		"\"2\",\"say \"\"hi\"\", twice\",,\"Never\",,-3\n" +
+		"\"3\",\"bad\",1,2,3,4\n" +
+		"\"4\",\"short\"\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := clitest.Run(t, "", a.Environ(), "import", "entries", file, "--rejects", rejects,
+		"--set", "entry_id=s-{#1}", "--set", "contact_id={#1}", "--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
+	if r.Code != shell.ExitRejected {
+		t.Errorf("exit code %d, want %d: %s", r.Code, shell.ExitRejected, r.Err)
+	}
+	head := func(id string) string {
+		return `{"entry_id":"s-` + id + `","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"` + id + `","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":`
+	}
+	want := []string{
+		head("1") + `"{\"Sex\":\"Female\",\"Span\":18.50,\"Smoke\":null,\"M.I\":true,\"Zip\":\"00750\"}"}`,
+		head("2") + `"{\"Sex\":\"say \\\"hi\\\", twice\",\"Span\":null,\"Smoke\":\"Never\",\"M.I\":null,\"Zip\":-3}"}`,
+	}
+	if diff := cmp.Diff(want, a.Taken()); diff != "" {
+		t.Error(diff)
+	}
+	got, err := os.ReadFile(rejects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRejects := fmt.Sprintf(`{"file":%q,"line":5,"code":"invalid_row","message":"the row has 2 cells and the header 6","record":"\"4\",\"short\""}
+{"file":%q,"line":4,"code":"invalid_record","message":"It is bad.","record":"\"3\",\"bad\",1,2,3,4"}
+`, file, file)
+	if diff := cmp.Diff(wantRejects, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStandardInputAndDryRun(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAPI(t, 0)
+	if r := clitest.Run(t, `{"entry_id":"a"}`, a.Environ(), "import", "entries", "-"); r.Code != 0 || len(a.Taken()) != 1 {
+		t.Error(r, a.Taken())
+	}
+	r := clitest.Run(t, "entry_id;group_id;embeddable_id;contact_id;created_at;n\rb;g;m;c;2024-01-01;1\r", a.Environ(), "import", "entries", "--dry-run", "-")
+	want := `{"entry_id":"b","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01","updated_at":"2024-01-01","entry_data":"{\"n\":1}"}` + "\n"
+	if r.Code != 0 || r.Out != want || len(a.Taken()) != 1 || !strings.Contains(r.Err, `cells are separated by ";"`) {
+		t.Error(r, a.Taken())
+	}
+
+	// Nothing is sent if a later file is refused.
+	folder := t.TempDir()
+	table, records := filepath.Join(folder, "a.csv"), filepath.Join(folder, "b.ndjson")
+	for file, content := range map[string]string{table: "entry_id,n\nc,1\n", records: `{"entry_id":"d"}`} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = clitest.Run(t, "", a.Environ(), "import", "entries", table, records, "--set", "group_id=g", "--set", "contact_id=c", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
+	if r.Code != shell.ExitUsage || len(a.Taken()) != 1 || !strings.Contains(r.Err, "b.ndjson: the file is NDJSON") {
+		t.Error(r, a.Taken())
 	}
 }

@@ -1,4 +1,4 @@
-package command_test
+package access_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package command_test
+package read_test
 
 import (
 	"io"
