@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,15 +112,10 @@ func TestKeys(t *testing.T) {
 		{"public port", map[string]string{"LECTERN_INTERNAL_URL": s.URL}, []string{"list"}, shell.ExitFailure, "check LECTERN_INTERNAL_URL"},
 		{"refused by the service", nil, []string{"mint", "--rate", "1000000001"}, shell.ExitFailure, `"rate" was given as "1000000001"; allowed: 0 to 1000000000`},
 		{"no admin key", map[string]string{"LECTERN_ADMIN_API_KEY": ""}, []string{"list"}, shell.ExitUsage, "set LECTERN_ADMIN_API_KEY"},
-		{"scope", nil, []string{"mint", "--scope", "write"}, shell.ExitUsage, "entries:read"},
 		{"no key", nil, []string{"mint", "--import"}, shell.ExitUsage, "holds no key"},
 	} {
-		with := map[string]string{}
-		for _, from := range []map[string]string{environ, tt.change} {
-			for name, value := range from {
-				with[name] = value
-			}
-		}
+		with := maps.Clone(environ)
+		maps.Copy(with, tt.change)
 		r := clitest.Run(t, "", with, append([]string{"keys"}, tt.args...)...)
 		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || r.Out != "" {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)

@@ -202,10 +202,7 @@ func TestLoginAtAProvider(t *testing.T) {
 
 	// Another credential wins over the login, and the login goes to no other URL.
 	other, sent := newKeyAPI(t, "pr_1", "rk_1")
-	tokenFile := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(tokenFile, []byte("ey.of.pod\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokenFile := clitest.File(t, "token", "ey.of.pod\n")
 	p.set(func(p *provider) { p.sent = nil })
 	says(m.Run(t, "", "", nil, "whoami", "--token-file", tokenFile), shell.ExitFailure, "check the key or the token")
 	says(m.Run(t, "", "", map[string]string{"LECTERN_TOKEN_FILE": tokenFile}, "whoami"), shell.ExitFailure, "check the key or the token")
@@ -224,9 +221,7 @@ func TestLoginAtAProvider(t *testing.T) {
 
 	// The token expires. Several commands renew it at once, though each refresh token is good once.
 	stored := strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1)
-	if err := os.WriteFile(filepath.Join(m.Folder, "contexts.json"), []byte(stored), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, filepath.Join(m.Folder, "contexts.json"), stored)
 	var commands sync.WaitGroup
 	for range 4 {
 		commands.Go(func() { says(m.Run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`) })
@@ -237,9 +232,7 @@ func TestLoginAtAProvider(t *testing.T) {
 	}
 
 	// The provider is down, then refuses the refresh token.
-	if err := os.WriteFile(filepath.Join(m.Folder, "contexts.json"), []byte(strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, filepath.Join(m.Folder, "contexts.json"), strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1))
 	p.set(func(p *provider) { p.down = true })
 	says(m.Run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: ")
 	p.set(func(p *provider) { p.down, p.refresh = false, 0 })

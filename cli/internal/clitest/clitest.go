@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -210,12 +211,18 @@ func Text(t testing.TB, file string) string {
 	return string(text)
 }
 
-// File writes a file in a folder of its own, and returns its path.
-func File(t testing.TB, name, content string) string {
+// Write writes a file that only the user can read.
+func Write(t testing.TB, path, content string) {
 	t.Helper()
-	path := t.TempDir() + "/" + name
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// File writes a file in a folder of its own, and returns its path.
+func File(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	Write(t, path, content)
 	return path
 }

@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,15 +28,12 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, shell.ExitUsage, "--project"},
 		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, shell.ExitUsage, "set LECTERN_API_KEY"},
 		{"no ingest key", with("LECTERN_INGEST_API_KEY", ""), []string{"import", "entries", "-"}, shell.ExitUsage, "set LECTERN_INGEST_API_KEY"},
 		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, shell.ExitFailure, "check the key"},
 		{"no such entry", with(), []string{"get", "entry", "e9"}, shell.ExitFailure, "entry_not_found"},
 		{"no such file", with(), []string{"import", "entries", missing}, shell.ExitFailure, "no such file"},
-		{"no env file", with(), []string{"get", "entries", "--env-file", missing}, shell.ExitUsage, "lectern up writes"},
 		{"template", with(), []string{"import", "entries", "--format", "csv", "--set", "entry_id={x}", "-"}, shell.ExitFailure, "no column"},
-		{"delimiter", with(), []string{"import", "entries", "--delimiter", "::", "-"}, shell.ExitUsage, "one character"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := clitest.Run(t, "a,b\n", tt.environ, tt.args...)
@@ -58,9 +54,7 @@ func TestEnvFile(t *testing.T) {
 	a := clitest.NewAPI(t, 3)
 	file := filepath.Join(t.TempDir(), "demo.env")
 	content := fmt.Sprintf("# variables\nLECTERN_URL='%s'\nexport LECTERN_PROJECT_ID=\"pr_1\"\nLECTERN_API_KEY='rk_'\\''1'\n", a.URL)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, content)
 	// The file's key is wrong, and the environment's wins.
 	if r := clitest.Run(t, "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "get", "entries", "--env-file", file); r.Code != 0 {
 		t.Error(r)

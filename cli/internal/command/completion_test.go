@@ -31,6 +31,7 @@ func TestCompletion(t *testing.T) {
 		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
 		{"choices of a flag", []string{"export", "entries", "--output", ""}, []string{"csv", "ndjson", "parquet"}},
 		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{clitest.FilesLine}},
+		{"a folder of a flag", []string{"proxy", "check", "--manifests", ""}, []string{clitest.FilesLine}},
 		{"files", []string{"import", "entries", "--quiet", ""}, []string{clitest.FilesLine}},
 		{"choices of an argument", []string{"completion", ""}, []string{"bash", "fish", "zsh"}},
 		{"nothing for free text", []string{"get", "entry", "--project", ""}, nil},

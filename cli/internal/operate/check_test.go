@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,15 +61,10 @@ func TestCheckRefuses(t *testing.T) {
 		code    int
 		want    string
 	}{{"", shell.ExitUsage, "--api-key-file: the file " + file + " is empty"}, {"rk_1\n", shell.ExitFailure, "unauthorized"}} {
-		if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, file, tt.content)
 		if r := clitest.Run(t, "", environ, "check", "--service", "embeddables="+server.URL); r.Code != tt.code || !strings.Contains(r.Out+r.Err, tt.want) {
 			t.Errorf("%q: %+v; want %d and %q", tt.content, r, tt.code, tt.want)
 		}
-	}
-	if r := clitest.Run(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.Code != shell.ExitUsage {
-		t.Errorf("an unknown service: exit code %d, want %d: %s", r.Code, shell.ExitUsage, r.Err)
 	}
 }
 
@@ -85,10 +79,7 @@ func TestCheckPre(t *testing.T) {
 		!regexp.MustCompile(`(?m)^redis-login +failed +docs/reference/checks.md#redis-login +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.Out) {
 		t.Errorf("without a Redis: %+v", r)
 	}
-	file := filepath.Join(t.TempDir(), "secrets.yaml")
-	if err := os.WriteFile(file, []byte("kind: Secret\nmetadata: {name: shop-auth}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := clitest.File(t, "secrets.yaml", "kind: Secret\nmetadata: {name: shop-auth}\n")
 	if r := clitest.Run(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop"); r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 5\n" || !strings.Contains(r.Out, `"subject":"shop-auth"`) {
 		t.Errorf("a Secret without keys: %+v", r)
 	}

@@ -195,10 +195,7 @@ func testRefusals(t *testing.T, admin string) {
 		{"a database of another owner", "", "", "the database auth exists and belongs to manager: give --prefix or another server, or"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "secrets.yaml")
-			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := clitest.File(t, "secrets.yaml", tt.text)
 			r := clitest.Run(t, "", map[string]string{"LECTERN_ADMIN_DATABASE_URL": cmp.Or(tt.admin, admin)}, "databases", "--secrets", file, "--apply")
 			if r.Code != shell.ExitFailure || !strings.Contains(r.Err, tt.want) {
 				t.Errorf("%+v", r)
@@ -280,9 +277,7 @@ func asKubectlPrints(t *testing.T, file string, secrets databases.Secrets) {
 			text += fmt.Sprintf("    %s: %s\n", key, base64.StdEncoding.EncodeToString([]byte(value)))
 		}
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, text)
 }
 
 // serveFrom migrates and runs a service with the URLs of the Secrets, until it is ready. It then needs its own tables and

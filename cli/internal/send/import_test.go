@@ -157,9 +157,7 @@ func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintf(&content, "{\"entry_id\":\"e%d\"}\n", i)
 	}
-	if err := os.WriteFile(file, []byte(content.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, content.String())
 	reached, proceed := a.HoldAt(8)
 	process := clitest.Start(t, "import", "entries", "--internal-url", a.URL, file)
 	<-reached
@@ -196,9 +194,7 @@ func TestForeignCSV(t *testing.T) {
 		"\"2\",\"say \"\"hi\"\", twice\",,\"Never\",,-3\n" +
 		"\"3\",\"bad\",1,2,3,4\n" +
 		"\"4\",\"short\"\n"
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, content)
 	r := clitest.Run(t, "", a.Environ(), "import", "entries", file, "--rejects", rejects,
 		"--set", "entry_id=s-{#1}", "--set", "contact_id={#1}", "--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
 	if r.Code != shell.ExitRejected {
@@ -242,9 +238,7 @@ func TestStandardInputAndDryRun(t *testing.T) {
 	folder := t.TempDir()
 	table, records := filepath.Join(folder, "a.csv"), filepath.Join(folder, "b.ndjson")
 	for file, content := range map[string]string{table: "entry_id,n\nc,1\n", records: `{"entry_id":"d"}`} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, file, content)
 	}
 	r = clitest.Run(t, "", a.Environ(), "import", "entries", table, records, "--set", "group_id=g", "--set", "contact_id=c", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
 	if r.Code != shell.ExitUsage || len(a.Taken()) != 1 || !strings.Contains(r.Err, "b.ndjson: the file is NDJSON") {
