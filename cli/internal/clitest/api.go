@@ -14,16 +14,15 @@ import (
 )
 
 // API is a made-up API. It answers the entries of the project pr_1 by limit and cursor to the key rk_1, and takes entries in.
-// A test can hold up or refuse requests.
+// A test can hold up requests.
 type API struct {
 	*httptest.Server
 	total int
 
-	mu     sync.Mutex
-	Pages  int                                            // how many requests came
-	lines  []string                                       // taken in, acknowledged
-	Before func(pages int, r *http.Request) (int, string) // refuses a request by a status other than 0 and Retry-After
-	Hold   func(pages int)                                // holds a request up
+	mu    sync.Mutex
+	Pages int             // how many requests came
+	lines []string        // taken in, acknowledged
+	Hold  func(pages int) // holds a request up
 }
 
 // NewAPI starts an API with a number of entries.
@@ -89,29 +88,19 @@ func (a *API) Environ() map[string]string {
 	}
 }
 
-// admit counts a request and refuses it where the test says so.
-func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
+// count counts a request, and holds it up if the test says so.
+func (a *API) count() {
 	a.mu.Lock()
 	a.Pages++
-	pages, before, hold := a.Pages, a.Before, a.Hold
+	pages, hold := a.Pages, a.Hold
 	a.mu.Unlock()
 	if hold != nil {
 		hold(pages)
 	}
-	if before != nil {
-		if status, after := before(pages, r); status != 0 {
-			w.Header().Set("Retry-After", after)
-			w.WriteHeader(status)
-			return false
-		}
-	}
-	return true
 }
 
 func (a *API) list(w http.ResponseWriter, r *http.Request) {
-	if !a.admit(w, r) {
-		return
-	}
+	a.count()
 	if r.Header.Get("X-Api-Key") != "rk_1" {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, `{"error":{"code":"unauthorized","message":"You are not authorized."},"projectId":"pr_1"}`)
@@ -142,9 +131,10 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil || !a.admit(w, r) {
-		return
+	if err != nil {
+		return // the sender was killed
 	}
+	a.count()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	type reject struct {

@@ -10,18 +10,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
-	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // copied is the copy that a reader of the feed builds.
@@ -91,25 +87,17 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 		return b
 	}
 
-	const rounds, each = 5, 40
-	var written atomic.Int64
-	go func() {
-		for round := range rounds {
-			var batch, events []any
-			for i := range each {
-				id := fmt.Sprint("e", i*(round%3+1)) // some anew, some again
-				batch, events = append(batch, clitest.Entry(id, round)), append(events, clitest.Event(id, round))
-			}
-			s.MustIngest(t, "events", events...)
-			s.MustIngest(t, "entries", batch...)
-			written.Add(1)
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
 	process := follow()
-	for kill := 0; written.Load() < rounds; kill++ {
+	for round := range 5 {
+		var batch, events []any
+		for i := range 40 {
+			id := fmt.Sprint("e", i*(round%3+1)) // some anew, some again
+			batch, events = append(batch, clitest.Entry(id, round)), append(events, clitest.Event(id, round))
+		}
 		size := len(contents())
-		eventually.True(t, "the follower writes", func() bool { return len(contents()) > size || written.Load() == rounds })
+		s.MustIngest(t, "events", events...)
+		s.MustIngest(t, "entries", batch...)
+		eventually.True(t, "the follower writes", func() bool { return len(contents()) > size })
 		process.End(t, syscall.SIGKILL)
 		process = follow()
 	}
@@ -129,10 +117,8 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	}
 
 	// It waits, and gets what comes.
-	began := time.Now()
 	s.MustIngest(t, "entries", clitest.Entry("late", 1))
 	eventually.True(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
-	t.Logf("it came after %v", time.Since(began))
 	process.End(t, syscall.SIGTERM)
 	if process.Code != shell.ExitInterrupted || !strings.Contains(process.Stderr.String(), "changes; the newest") {
 		t.Errorf("ended with %d: %s", process.Code, &process.Stderr)
@@ -162,9 +148,7 @@ func TestChangesRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, content := range map[string]string{strange: "AQAA", altered: strings.Replace(string(held), `"cursor": "`, `"cursor": "A`, 1)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, path, content)
 	}
 	for _, tt := range []struct {
 		name    string
@@ -178,8 +162,6 @@ func TestChangesRefuse(t *testing.T) {
 		{"no cursor file", environ, []string{"--cursor-file", strange}, shell.ExitFailure, "is no cursor file"},
 		{"an altered cursor", environ, []string{"--cursor-file", altered, "--types", "entry,entry_removed"}, shell.ExitFailure, "invalid_parameter"},
 		{"no such folder", environ, []string{"--cursor-file", filepath.Join(folder, "none", "c")}, shell.ExitFailure, "no such file or directory"},
-		{"an unknown type", environ, []string{"--types", "page_view"}, shell.ExitUsage, "--types"},
-		{"page size", environ, []string{"--page-size", "0"}, shell.ExitUsage, "1 or more"},
 	} {
 		r := clitest.Run(t, "", tt.environ, append([]string{"changes"}, tt.args...)...)
 		if r.Code != tt.code || !strings.Contains(r.Err, tt.says) || r.Out != "" {
@@ -189,21 +171,16 @@ func TestChangesRefuse(t *testing.T) {
 	if b, err := os.ReadFile(cursor); err != nil || string(b) != string(held) {
 		t.Errorf("a refused run changed the cursor file: %s, %v", b, err)
 	}
-}
 
-// Two followers with one cursor file would each skip what the other one wrote.
-func TestChangesLockTheCursorFile(t *testing.T) {
-	t.Parallel()
-	s, environ := clitest.Entries(t)
-	s.MustIngest(t, "entries", clitest.Entry("a", 1))
-	cursor := filepath.Join(t.TempDir(), "cursor")
-	process := clitest.Start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
-	eventually.True(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
-	if r := clitest.Run(t, "", environ, "changes", "--cursor-file", cursor); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "another process follows") {
+	// Two followers with one cursor file would each skip what the other one wrote.
+	locked := filepath.Join(folder, "locked")
+	process := clitest.Start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", locked)
+	eventually.True(t, "the cursor file", func() bool { _, err := os.Stat(locked); return err == nil })
+	if r := clitest.Run(t, "", environ, "changes", "--cursor-file", locked); r.Code != shell.ExitFailure || !strings.Contains(r.Err, "another process follows") {
 		t.Errorf("%+v", r)
 	}
 	process.End(t, os.Interrupt)
-	clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
+	clitest.Must(t, environ, "", "changes", "--cursor-file", locked)
 }
 
 // The export of all events has what reading entry by entry gives, and import takes it back.
@@ -257,50 +234,5 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	}
 	if r := clitest.Run(t, table, environ, "import", "events", "-"); !strings.Contains(r.Err, "0 new, 0 changed, 15 unchanged, 0 rejected") {
 		t.Errorf("%+v", r)
-	}
-}
-
-// A removal reaches followers, and an erased entry does not come back.
-func TestRemovalReachesFollowers(t *testing.T) {
-	t.Parallel()
-	s, environ := clitest.Entries(t)
-	contact := func(entry servicetest.Object, id string) servicetest.Object { entry["contact_id"] = id; return entry }
-	for minute, id := range []string{"old", "erased", "contacted", "kept"} {
-		s.MustIngest(t, "entries", contact(clitest.Entry(id, minute), "of "+id))
-		s.MustIngest(t, "events", contact(clitest.Event(id, minute), "of "+id))
-	}
-	cursor := filepath.Join(t.TempDir(), "cursor")
-	feed := clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
-	for _, tt := range []struct {
-		args []string
-		want client.Removed
-	}{
-		{[]string{"erase", "--entry", "erased"}, client.Removed{Entries: 1, Events: 1}},
-		{[]string{"erase", "--entry", "erased"}, client.Removed{}},
-		{[]string{"erase", "--contact", "of contacted"}, client.Removed{Entries: 1, Events: 1}},
-		{[]string{"purge", "--before", "2024-01-01T00:00:30Z", "--dry-run"}, client.Removed{Entries: 1, Events: 1}},
-		{[]string{"purge", "--before", "2024-01-01T00:00:30Z"}, client.Removed{Entries: 1, Events: 1}},
-		{[]string{"purge", "--older-than", "9000d"}, client.Removed{}},
-	} {
-		if got := clitest.Decode[client.Removed](t, clitest.Must(t, environ, "", tt.args...)); got != tt.want {
-			t.Errorf("%q removed %+v, want %+v", tt.args, got, tt.want)
-		}
-	}
-	feed += clitest.Must(t, environ, "", "changes", "--cursor-file", cursor)
-	c := copyOf(t, []byte(feed))
-	if len(c.entries) != 1 || len(c.events) != 1 || c.entries["kept"] == "" || len(c.events["kept"]) != 1 {
-		t.Errorf("the copy has %v", c)
-	}
-	for reason, want := range map[string]int{"erased": 2, "purged": 1} {
-		if got := strings.Count(feed, `"reason":"`+reason+`"`); got != want {
-			t.Errorf("%d entries are %s, want %d", got, reason, want)
-		}
-	}
-	again, err := json.Marshal(clitest.Entry("erased", 9))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := clitest.Run(t, string(again), environ, "import", "entries", "-"); r.Code != shell.ExitRejected || !strings.Contains(r.Err, "erased") {
-		t.Errorf("sent again: %+v", r)
 	}
 }

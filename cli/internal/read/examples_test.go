@@ -15,12 +15,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
-	entries "github.com/lectern-dev/lectern/services/entries/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -31,10 +29,7 @@ func program(t *testing.T, page string, environ ...string) *servicetest.Log {
 	if source == nil {
 		t.Fatalf("%s has no program that %s runs", page, t.Name())
 	}
-	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(source[1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := clitest.File(t, "main.go", source[1])
 	cmd := exec.Command(servicetest.BuildOf(t, "../..", file))
 	cmd.Env = append(os.Environ(), environ...)
 	return run(t, cmd)
@@ -80,11 +75,8 @@ func pageOf(t *testing.T, page string) string {
 func TestExampleFollow(t *testing.T) {
 	t.Parallel()
 	b := servicetest.NewBacking(t, clitest.Bare)
-	start := func(earlier *servicetest.Service) *servicetest.Service {
-		return servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, clitest.Migrating(earlier))
-	}
-	s := start(nil)
-	table := pgtest.Database(t, clitest.Bare).OwnerURL
+	s := clitest.EntriesOn(t, b, nil)
+	table := clitest.Warehouse(t)
 	db, err := pgx.Connect(t.Context(), table)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +109,7 @@ func TestExampleFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.rotate()
-	s = start(s)
+	s = clitest.EntriesOn(t, b, s)
 	send("en_1", "C", 3)
 	has(`en_1C en_2\u0000`)
 	if a := s.DoInternal(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/pr_1/entries/en_2", Key: servicetest.AdminKey}); a.Status != 200 {
@@ -233,9 +225,7 @@ func TestLongExampleReceivers(t *testing.T) {
 	const folder = "testdata/receiver"
 	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(pageOf(t, "docs/how-to/push.md"))[1]
 	for _, library := range []string{"standardwebhooks", "svix"} {
-		if err := os.WriteFile(filepath.Join(folder, library+".ts"), []byte(strings.Replace(source, "standardwebhooks", library, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, filepath.Join(folder, library+".ts"), strings.Replace(source, "standardwebhooks", library, 1))
 	}
 	for _, args := range [][]string{
 		{"../../../../../scripts/npm-ci", "."},

@@ -1,7 +1,6 @@
 package read_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,9 +18,7 @@ func TestSingerAndAirbyte(t *testing.T) {
 	s, environ := clitest.Entries(t)
 	file := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, path, content)
 		return path
 	}
 	config := file("config.json", `{"url":"`+environ["LECTERN_URL"]+`","project_id":"pr_1","api_key":"`+environ["LECTERN_API_KEY"]+`","added":true}`)

@@ -15,10 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -27,7 +25,6 @@ import (
 	"github.com/lectern-dev/lectern/copies/push"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -245,7 +242,7 @@ func TestPush(t *testing.T) {
 
 	feed := feedOf(t, environ)
 	first := fmt.Sprint(int64(clitest.Decode[map[string]any](t, feed[0])["seq"].(float64)))
-	environ["LECTERN_SYNC_STATE"] = pgtest.Database(t, clitest.Bare).OwnerURL // the table of each schema has a state
+	environ["LECTERN_SYNC_STATE"] = clitest.Warehouse(t) // the table of each schema has a state
 	for _, tt := range []struct {
 		name  string
 		flags []string
@@ -291,10 +288,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("a change that is skipped: %+v, %v", r, h.stored())
 	}
 
-	short := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(short, []byte("whsec_c2hvcnQ="), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short := clitest.File(t, "secret", "whsec_c2hvcnQ=")
 	requests := h.requests
 	for _, tt := range []struct {
 		name  string
@@ -332,9 +326,7 @@ func TestPushHeaders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "headers")
 	write := func(lines string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		clitest.Write(t, file, lines)
 	}
 	environ["LECTERN_SYNC_SECRET"], environ["LECTERN_SYNC_TO"], environ["LECTERN_SYNC_HEADER_FILE"] = hookSecret, h.URL, file
 	want := http.Header{"Authorization": {"Bearer credential-1"}, "X-Tenant": {"a", "b"}, "X-Last": {"ü: 1"}}
@@ -485,7 +477,7 @@ func metricOfService(t *testing.T, s *servicetest.Service, name string) float64 
 }
 
 // TestLongPushKilled checks that a receiver has exactly the tables in the end. The receiver fails, hangs, answers late,
-// resets connections and is killed. The sender is killed 30 times. Records come, change and go meanwhile.
+// resets connections and is killed. The sender is killed 12 times. Records come, change and go meanwhile.
 func TestLongPushKilled(t *testing.T) {
 	needs.Long(t)
 	s, environ := clitest.Entries(t)
@@ -513,50 +505,38 @@ func TestLongPushKilled(t *testing.T) {
 		}
 		return true
 	}
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(hookSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	secret := clitest.File(t, "secret", hookSecret)
 	run := func() *clitest.Process {
 		return clitest.Start(t, "sync", "--follow", "--quiet", "--to", h.URL, "--state", filepath.Join(filepath.Dir(secret), "state.json"), "--secret-file", secret,
 			"--batch", "20", "--timeout", "500ms", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"])
 	}
-	var killed atomic.Int64
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		for round := 0; killed.Load() < 30; round++ {
-			fillPush(t, s, round*7%400, 60) // some anew, some again
-			s.MustIngest(t, "entries", clitest.Entry(fmt.Sprint("erased", round), round))
-			s.MustIngest(t, "events", clitest.Event(fmt.Sprint("erased", round), round))
-			path := fmt.Sprint("/internal/projects/pr_1/entries/erased", round-3)
-			s.DoInternal(t, servicetest.Request{Method: http.MethodDelete, Path: path, Key: servicetest.AdminKey})
-			time.Sleep(100 * time.Millisecond)
-		}
-	}()
 	requests := func() (n int) { h.with(func() { n = h.requests }); return n }
 	process := run()
-	for killed.Load() < 30 {
+	for kill := range 12 {
 		before := requests()
-		eventually.True(t, "requests", func() bool { return requests() > before+int(killed.Load()%4) })
+		fillPush(t, s, kill*7%400, 60) // some anew, some again
+		s.MustIngest(t, "entries", clitest.Entry(fmt.Sprint("erased", kill), kill))
+		s.MustIngest(t, "events", clitest.Event(fmt.Sprint("erased", kill), kill))
+		path := fmt.Sprint("/internal/projects/pr_1/entries/erased", kill-3)
+		s.DoInternal(t, servicetest.Request{Method: http.MethodDelete, Path: path, Key: servicetest.AdminKey})
+		eventually.True(t, "requests", func() bool { return requests() > before+kill%4 })
 		process.End(t, syscall.SIGKILL)
-		if killed.Add(1)%5 == 0 {
-			address := h.Listener.Addr().String()
-			h.CloseClientConnections()
-			h.Server.Close()
+		if kill%4 != 3 {
 			process = run()
-			server := httptest.NewUnstartedServer(h)
-			var err error
-			if server.Listener, err = net.Listen("tcp", address); err != nil {
-				t.Fatal(err)
-			}
-			server.Start()
-			h.Server = server
-		} else {
-			process = run()
+			continue
 		}
+		address := h.Listener.Addr().String()
+		h.CloseClientConnections()
+		h.Server.Close()
+		process = run()
+		server := httptest.NewUnstartedServer(h)
+		var err error
+		if server.Listener, err = net.Listen("tcp", address); err != nil {
+			t.Fatal(err)
+		}
+		server.Start()
+		h.Server = server
 	}
-	<-written
 	h.with(func() { h.fault = nil })
 	want := copyOf(t, []byte(strings.Join(feedOf(t, environ), "\n")))
 	eventually.True(t, "the receiver has all", func() bool { return reflect.DeepEqual(want, copyOf(t, []byte(strings.Join(h.stored(), "\n")))) })
