@@ -74,10 +74,7 @@ func TestConsoleOpensSignedIn(t *testing.T) {
 func TestConsoleLink(t *testing.T) {
 	signIn := map[string]string{"LECTERN_URL": "https://api.example.com/", "LECTERN_PROJECT_ID": "pr 1&key=x", "LECTERN_API_KEY": "rk_1+/'\"%é"}
 	const signInLink = "https://api.example.com/console/#project=pr%201%26key%3Dx&key=rk_1%2B%2F%27%22%25%C3%A9"
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(signIn["LECTERN_API_KEY"]+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := clitest.File(t, "key", signIn["LECTERN_API_KEY"]+"\n")
 	keyFile := map[string]string{"LECTERN_URL": signIn["LECTERN_URL"], "LECTERN_PROJECT_ID": signIn["LECTERN_PROJECT_ID"], "LECTERN_API_KEY_FILE": file}
 	noFile := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY_FILE": file + "s"}
 	keyless := map[string]string{"LECTERN_URL": "https://api.example.com"}
@@ -100,7 +97,6 @@ func TestConsoleLink(t *testing.T) {
 		{"without a key", keyless, nil, "0", shell.ExitOK, "", page},
 		{"without a key and browser", keyless, nil, "3", shell.ExitOK, page + "\n", page},
 		{"a key without a project", keyOnly, nil, "0", shell.ExitUsage, "", ""},
-		{"no URL", signIn, []string{"--url", "api.example.com"}, "0", shell.ExitUsage, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args, _, cache := opener(t, tt.opener)

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,20 +57,16 @@ func testDemoProject(t *testing.T, environ map[string]string) {
 	if n := strings.Count(ofOne, "\n"); n == 0 || n > 100 || n != strings.Count(ofOne, fmt.Sprintf(`"contact_id":%q`, one["contact_id"])) {
 		t.Errorf("%d entries of a contact: %.500s", n, ofOne)
 	}
-	views := 0
-	for line := range strings.Lines(clitest.Must(t, environ, "", "export", "page-views", "--include-urls")) {
+	entries := 0 // the first tutorial counts all events
+	for line := range strings.Lines(clitest.Must(t, environ, "", "export", "page-views", "--include-urls", "--limit", "500", "--page-size", "200")) {
 		entry := clitest.Decode[client.EntryPageViews](t, line)
 		if len(entry.PageViews) == 0 {
 			t.Errorf("%s has no page view", entry.EntryID)
 		}
-		views += len(entry.PageViews)
+		entries++
 	}
-	want.Reset()
-	if err := demo.WriteEvents(&want); err != nil {
-		t.Fatal(err)
-	}
-	if wanted := bytes.Count(want.Bytes(), []byte(`"event_type":"flowpage.viewed"`)); views != wanted {
-		t.Errorf("%d page views, want %d", views, wanted)
+	if entries != 500 {
+		t.Errorf("page views of %d entries, want 500", entries)
 	}
 	testFlowsAreThere(t, environ)
 }
@@ -133,16 +130,8 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 
 // testGetFromAll: every get of what is not an entry's.
 func testGetFromAll(t *testing.T, environ map[string]string) {
-	without := func(name string) map[string]string {
-		e := map[string]string{}
-		for k, v := range environ {
-			if k != name {
-				e[k] = v
-			}
-		}
-		return e
-	}
-	keyless := without("LECTERN_API_KEY")
+	keyless := maps.Clone(environ)
+	delete(keyless, "LECTERN_API_KEY")
 	for _, tt := range []struct {
 		name    string
 		environ map[string]string
@@ -296,10 +285,7 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	said("projects", `{"id":"`+project+`","title":"Imported","region":"Asia/Tokyo"}`+"\n"+`{"id":"`+project+`","title":"Imported","region":"Asia/Kathmandu"}`, "0 new, 2 changed")
 	said("experiments", moved.String(), "0 new, 0 changed, 2 unchanged")
 
-	other := map[string]string{}
-	for k, v := range environ {
-		other[k] = v
-	}
+	other := maps.Clone(environ)
 	other["LECTERN_PROJECT_ID"] = project
 	if got := clitest.Must(t, other, "", "export", "experiments"); got != exported {
 		t.Errorf("the copy differs: %s, want %s", got, exported)
@@ -322,10 +308,7 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 
 // testEraseAll: the one internal address suffices to remove a project from every service.
 func testEraseAll(t *testing.T, environ map[string]string) {
-	other := map[string]string{}
-	for k, v := range environ {
-		other[k] = v
-	}
+	other := maps.Clone(environ)
 	other["LECTERN_PROJECT_ID"] = "pr_import"
 	// On a busy machine the command repeats a request, and then counts only what the first request left.
 	if removed := clitest.Decode[map[string]int](t, clitest.Must(t, other, "", "erase", "--all", "--confirm", "pr_import")); len(removed) == 0 {
@@ -411,9 +394,7 @@ func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
 	for name, value := range environ {
 		variables.WriteString(name + "='" + value + "'\n")
 	}
-	if err := os.WriteFile(file, []byte(variables.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Write(t, file, variables.String())
 	keys := func(args ...string) string {
 		return clitest.Must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
@@ -61,9 +62,14 @@ func askRow(t *testing.T, row routestest.Row, host, key, id string) matrixAnswer
 	return matrixAnswer{row, id, resp.StatusCode, string(body)}
 }
 
-// checkMatrix holds what was answered, and the logs of the run, which has ended, to the matrix.
+// checkMatrix holds what was answered, and the logs of the run, to the matrix.
 func checkMatrix(t *testing.T, answers []matrixAnswer, folder string) {
-	seen, running := servicesByRequest(t, folder)
+	var seen map[string][]routes.Service
+	var running []routes.Service
+	eventually.True(t, "each request is in the log of a service", func() bool { // a log has a request after its answer
+		seen, running = servicesByRequest(t, folder)
+		return !slices.ContainsFunc(answers, func(a matrixAnswer) bool { return slices.Contains(running, a.row.Service) && seen[a.id] == nil })
+	})
 	for _, a := range answers {
 		want, status := a.row.Service, a.row.Status
 		if want != "" && !slices.Contains(running, want) {

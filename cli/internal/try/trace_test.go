@@ -212,7 +212,7 @@ func readMetrics(t *testing.T, folder string) string {
 	return metrics
 }
 
-// checkCanaries: no key and no entry's data is in any span, log line or metric of a run that has ended.
+// checkCanaries: no key and no entry's data is in any span, log line or metric of a run.
 func checkCanaries(t *testing.T, environ map[string]string, received *spans, folder, metrics string) {
 	logs, err := filepath.Glob(filepath.Join(folder, "logs", "*"))
 	if err != nil {

@@ -3,15 +3,14 @@ package try_test
 import (
 	"errors"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
@@ -22,12 +21,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// up starts lectern up on folder and waits until it is ready.
-func up(t *testing.T, folder string, args ...string) (process *clitest.Process, environ map[string]string, took time.Duration) {
+// up starts lectern up on folder and waits until the run is ready.
+func up(t *testing.T, folder string) (process *clitest.Process, environ map[string]string) {
 	t.Helper()
 	_ = os.Remove(local.EnvFile(folder)) // a killed run leaves it
-	began := time.Now()
-	process = clitest.Start(t, append([]string{"up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0"}, args...)...)
+	process = clitest.Start(t, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
 	eventually.True(t, "lectern up", func() bool {
 		select {
 		case <-process.Ended:
@@ -43,7 +41,7 @@ func up(t *testing.T, folder string, args ...string) (process *clitest.Process, 
 		}
 		return true
 	})
-	return process, environ, time.Since(began)
+	return process, environ
 }
 
 // postmaster returns the process id of the folder's Postgres.
@@ -79,8 +77,8 @@ func refuses(url string) bool {
 	return err != nil
 }
 
-// TestUp uses one folder in every way. It is made, used, stopped, started again, killed, and refused as an earlier build
-// left it. All uses share one run, because loading the demo project takes long.
+// TestUp uses one folder in every way. The folder is made, used, killed, started again, stopped, and refused as an earlier
+// build left it. All uses share one run, because loading the demo project takes long.
 func TestUp(t *testing.T) {
 	collector := collectSpans(t)
 	folder := filepath.Join(t.TempDir(), ".lectern")
@@ -88,24 +86,8 @@ func TestUp(t *testing.T) {
 		// Where the test failed, the server ends a moment after the run that was killed.
 		eventually.True(t, "Postgres is removed", func() bool { return pglocal.Remove(filepath.Join(folder, "postgres")) == nil })
 	})
-	process, environ, _ := up(t, folder)
+	process, environ := up(t, folder)
 	pg := postmaster(t, folder)
-	stopped := func(sig os.Signal) {
-		t.Helper()
-		process.End(t, sig)
-		if process.Code != 0 {
-			t.Errorf("exit code %d after %v: %s", process.Code, sig, &process.Stderr)
-		}
-		if isAlive(pg) {
-			t.Errorf("Postgres runs on after %v", sig)
-		}
-		if !refuses(environ["LECTERN_URL"]) || !refuses(environ["LECTERN_INTERNAL_URL"]) {
-			t.Errorf("the edge listens on after %v", sig)
-		}
-		if _, err := os.Stat(local.EnvFile(folder)); !os.IsNotExist(err) {
-			t.Errorf("demo.env is left after %v", sig)
-		}
-	}
 
 	t.Run("demo project", func(t *testing.T) { testDemoProject(t, environ) })
 	t.Run("get", func(t *testing.T) { testGetFromAll(t, environ) })
@@ -155,37 +137,38 @@ func TestUp(t *testing.T) {
 		}
 	})
 
-	before := environ
-	stopped(syscall.SIGTERM)
 	t.Run("each path went to its service", func(t *testing.T) { checkMatrix(t, asked, folder) })
 	t.Run("no canary", func(t *testing.T) { checkCanaries(t, environ, collector, folder, metrics) })
 
-	// A Redis that is named is used instead of the one in process.
-	t.Setenv("REDIS_URL", redistest.Start(t).URL.Reveal())
-	var took time.Duration
-	process, environ, took = up(t, folder)
-	pg = postmaster(t, folder)
-	t.Logf("warm start: %v", took)
-	if environ["LECTERN_API_KEY"] != before["LECTERN_API_KEY"] || environ["LECTERN_INTERNAL_API_KEY"] != before["LECTERN_INTERNAL_API_KEY"] ||
-		environ["LECTERN_ADMIN_API_KEY"] != before["LECTERN_ADMIN_API_KEY"] || environ["LECTERN_INGEST_API_KEY"] != before["LECTERN_INGEST_API_KEY"] {
-		t.Error("the keys are others than before")
-	}
-	first := clitest.Run(t, "", environ, "get", "entries", "--limit", "1")
-	if first.Code != 0 || !strings.Contains(first.Out, "pr_demo") {
-		t.Errorf("%+v", first)
-	}
-
-	// Killed, it leaves nothing running and starts again.
+	// Killed, the run leaves no process. The next run has its keys and data. A Redis that is named is used instead of the
+	// one in process.
+	newest := clitest.Must(t, environ, "", "get", "entries", "--limit", "1")
 	process.End(t, syscall.SIGKILL)
 	eventually.True(t, "Postgres ends with its parent", func() bool { return !isAlive(pg) })
-	process, environ, _ = up(t, folder)
+	t.Setenv("REDIS_URL", redistest.Start(t).URL.Reveal())
+	process, again := up(t, folder)
 	pg = postmaster(t, folder)
-	if diff := cmp.Diff(first.Out, clitest.Run(t, "", environ, "get", "entries", "--limit", "1").Out); diff != "" {
-		t.Error(diff)
+	for _, name := range []string{"LECTERN_API_KEY", "LECTERN_INTERNAL_API_KEY", "LECTERN_ADMIN_API_KEY", "LECTERN_INGEST_API_KEY"} {
+		if again[name] != environ[name] {
+			t.Errorf("%s is another key than before", name)
+		}
 	}
-	stopped(os.Interrupt)
+	if out := clitest.Must(t, again, "", "get", "entries", "--limit", "1"); out != newest {
+		t.Errorf("the newest entry is %s; want %s", out, newest)
+	}
+	makeEarlier(t, again["LECTERN_SYNC_TO"])
+
+	process.End(t, syscall.SIGTERM)
+	if process.Code != shell.ExitOK {
+		t.Errorf("exit code %d: %s", process.Code, &process.Stderr)
+	}
+	if isAlive(pg) || !refuses(again["LECTERN_URL"]) || !refuses(again["LECTERN_INTERNAL_URL"]) {
+		t.Error("Postgres runs on, or an edge listens on")
+	}
+	if _, err := os.Stat(local.EnvFile(folder)); !os.IsNotExist(err) {
+		t.Error("demo.env is left")
+	}
 	t.Run("a folder of an earlier build", func(t *testing.T) {
-		makeEarlier(t, folder)
 		r := clitest.Run(t, "", nil, "up", "--folder", folder, "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0")
 		if r.Code != shell.ExitFailure || !strings.Contains(r.Err, folder+" is of an earlier build: remove it by rm -rf '"+folder+"'\n") {
 			t.Errorf("%+v", r)
@@ -193,19 +176,15 @@ func TestUp(t *testing.T) {
 	})
 }
 
-// makeEarlier makes the folder, on which nothing runs, one whose entries another initial migration made.
-func makeEarlier(t *testing.T, folder string) {
+// makeEarlier makes the entries of a run those of another initial migration. warehouse is the URL of another database there.
+func makeEarlier(t *testing.T, warehouse string) {
 	t.Helper()
-	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: filepath.Join(folder, "postgres")})
+	u, err := url.Parse(warehouse)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := server.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}()
-	conn, err := pgx.Connect(t.Context(), server.URL(pglocal.Superuser, "entries"))
+	u.User, u.Path = url.User(pglocal.Superuser), "/entries"
+	conn, err := pgx.Connect(t.Context(), u.String())
 	if err != nil {
 		t.Fatal(err)
 	}
