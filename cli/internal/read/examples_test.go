@@ -221,6 +221,7 @@ func TestExampleReceivers(t *testing.T) {
 // TestLongExampleReceivers runs the TypeScript receiver of docs/how-to/push.md with each library.
 func TestLongExampleReceivers(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	needs.Node(t)
 	const folder = "testdata/receiver"
 	source := regexp.MustCompile("(?s)```ts\n(.*?)```").FindStringSubmatch(pageOf(t, "docs/how-to/push.md"))[1]

@@ -16,6 +16,7 @@ import (
 // what to correct.
 func TestLongMCP(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	needs.Node(t)
 	folder := t.TempDir()
 	if out, err := exec.Command("npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "@modelcontextprotocol/inspector@2.12.0").CombinedOutput(); err != nil {

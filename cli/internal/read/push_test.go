@@ -480,6 +480,7 @@ func metricOfService(t *testing.T, s *servicetest.Service, name string) float64 
 // resets connections and is killed. The sender is killed 12 times. Records come, change and go meanwhile.
 func TestLongPushKilled(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	s, environ := clitest.Entries(t)
 	h := newHook(t, hookSecret)
 	kinds := make([]int, 6)

@@ -18,6 +18,7 @@ import (
 // cursor after a kill.
 func TestLongPython(t *testing.T) {
 	needs.Long(t)
+	t.Parallel()
 	python := needs.Program(t, "scripts/setup python", "python3")
 	page, err := os.ReadFile("../../../docs/how-to/python.md")
 	if err != nil {
