@@ -42,6 +42,7 @@ func open(t *testing.T, url config.ServerURL, o redisdb.Options) client {
 // TestRedisIsLeftAloneWhileItFails checks that a failing Redis delays only the first commands, by one time limit. It is
 // used again soon after it is back.
 func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		down, back func(*redistest.Server)
@@ -98,6 +99,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 // TestReadOnlyReplicaIsLeftAlone checks that a node that became a replica gets no commands until it accepts writes
 // again.
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	c := open(t, server.URL, redisdb.Options{})
 	ctx, admin := t.Context(), redistest.Client(server)

@@ -50,6 +50,7 @@ func slotOf(key string) int {
 // TestClusterGoesOnWithoutAMaster checks that a cluster serves again once a replica has replaced a master that is down.
 // The client uses the replica and does not need the failed node.
 func TestClusterGoesOnWithoutAMaster(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		down, back func(*redistest.Server)
@@ -93,6 +94,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 
 // TestClusterThatIsDownIsLeftAlone checks that a cluster that is down gets no commands, like a failing single node.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
 	keys := keysOf()
@@ -125,6 +127,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 
 // TestClusterIsReshardedWhileItServes checks that no command fails while keys move from one master to another.
 func TestClusterIsReshardedWhileItServes(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
 	const n = 300

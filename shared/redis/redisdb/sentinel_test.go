@@ -14,6 +14,7 @@ import (
 // TestSentinelNamesAnotherMaster checks that the client replaces a master that dies or hangs with the node that takes
 // over. This also works if the Sentinel that it asked before hangs.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		down, back func(*redistest.Server)
