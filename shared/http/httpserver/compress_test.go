@@ -81,6 +81,7 @@ func bodies(rt *httpapi.Router) {
 }
 
 func TestCompression(t *testing.T) {
+	t.Parallel()
 	s := serve(t, setup{routes: bodies})
 	stream := bytes.Repeat(list(3000), 20)
 	for _, tc := range []struct {
@@ -130,6 +131,7 @@ func TestCompression(t *testing.T) {
 
 // TestHeadAnswersAsGet checks that HEAD has the same headers as GET, for every Accept-Encoding.
 func TestHeadAnswersAsGet(t *testing.T) {
+	t.Parallel()
 	s := serve(t, setup{routes: bodies})
 	random := rand.New(rand.NewPCG(1, 2))
 	accepts := []string{"", "gzip", "zstd", "gzip, zstd", "identity", "*", " GZIP ; q=0.7,zstd;q=0.7", "gzip;q=0", "gzip;q=2", ",,", "gzip;x=1;q=0.1, zstd;Q=0.05"}
@@ -168,6 +170,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 // TestBrokenOffAnswersLookBroken checks that clients can detect a truncated answer in every version of HTTP and every
 // coding. A client that reads only the compressed stream can detect it too.
 func TestBrokenOffAnswersLookBroken(t *testing.T) {
+	t.Parallel()
 	broken := func(fault any) httpapi.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Content-Type", "application/json")

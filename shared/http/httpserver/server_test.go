@@ -185,8 +185,9 @@ func hello(w http.ResponseWriter, r *http.Request) error {
 }
 
 func TestRunServesDuringTheDelayAndAsksClientsToLeave(t *testing.T) {
+	t.Parallel()
 	s := serve(t, setup{
-		environ: map[string]string{"DRAIN_DELAY": "3s"},
+		environ: map[string]string{"DRAIN_DELAY": "6s"},
 		routes:  func(rt *httpapi.Router) { rt.Get("/x", hello) },
 	})
 	if resp, _ := s.get(t, s.public+"/x"); resp.Close {
@@ -342,11 +343,12 @@ func TestWarnsOfNoTrustedProxies(t *testing.T) {
 // TestSilentHandlerKeepsItsAnswer checks on HTTP/1 and HTTP/2 that a handler may be silent for longer than
 // WRITE_TIMEOUT, which limits only the client.
 func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
+	t.Parallel()
 	s := serve(t, setup{environ: map[string]string{"WRITE_TIMEOUT": "1s"}, routes: func(rt *httpapi.Router) {
 		rt.Get("/x", func(w http.ResponseWriter, _ *http.Request) error {
 			_, _ = io.WriteString(w, "one ")
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(1200 * time.Millisecond)
+			time.Sleep(1200 * time.Millisecond) // how long the handler is silent
 			_, _ = io.WriteString(w, "two")
 			return nil
 		})
@@ -371,6 +373,7 @@ func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
 // TestTimeoutsDoNotOutliveTheirReason checks that READ_TIMEOUT and WRITE_TIMEOUT limit the network and not the handler.
 // A handler may run for longer than both, and the connection can be used again after them.
 func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
+	t.Parallel()
 	internal := httpapi.NewRouter()
 	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(r.Body)
@@ -380,14 +383,17 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 			return fmt.Errorf("the context ended: %w", context.Cause(r.Context()))
-		case <-time.After(1200 * time.Millisecond):
+		case <-time.After(2200 * time.Millisecond):
 		}
 		return httpapi.WriteBody(w, r, "text/plain", body, "")
 	})
-	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s"}, internal: internal})
+	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "2s", "WRITE_TIMEOUT": "2s"}, internal: internal})
 	conn := dial(t, s.internal)
 	replies := bufio.NewReader(conn)
-	for range 2 {
+	for i := range 2 {
+		if i > 0 {
+			<-time.After(2100 * time.Millisecond) // the deadlines of the request before have passed now
+		}
 		if _, err := io.WriteString(conn, "POST /internal/things HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -406,6 +412,5 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusOK || string(body) != "body" {
 			t.Fatalf("%d %q, %v", resp.StatusCode, body, err)
 		}
-		<-time.After(1100 * time.Millisecond) // the deadlines of this request have passed now
 	}
 }
