@@ -157,23 +157,6 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
-// TestEmbeddedAddressesAreNotAllowed allows an IPv4 range, and calls IPv6 addresses that embed an address of the range.
-func TestEmbeddedAddressesAreNotAllowed(t *testing.T) {
-	w := run(t, setup{manifests: allowAllHosts, environ: map[string]string{"PROXY_ALLOWED_RANGES": "10.1.0.0/16"}})
-	for name, host := range map[string]string{
-		"ISATAP in a private network":      "[fd00::5efe:a01:203]",
-		"Teredo":                           "[2001:0:4136:e378:8000:63bf:f5fe:fdfc]",
-		"6to4":                             "[2002:a01:203::1]",
-		"local NAT64":                      "[64:ff9b:1::a01:203]",
-		"local NAT64 of /48, for metadata": "[64:ff9b:1:a9fe:a9:fe00:a01:203]",
-		"compatible":                       "[::10.1.2.3]",
-	} {
-		if got := w.do(call{target: "https://" + host + ":" + w.target.port + "/"}); got.code() != "destination_not_allowed" {
-			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
-		}
-	}
-}
-
 // TestDeniedRanges denies one of the addresses that are allowed.
 func TestDeniedRanges(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_DENIED_RANGES": "127.0.0.2/32,2600:1900::/28"}})
@@ -291,7 +274,8 @@ func TestLookAlikeOrigins(t *testing.T) {
 	}
 }
 
-// raw sends bytes, and returns up to n answers until the connection ends.
+// raw sends bytes, and returns up to n answers. After the first, raw ends its side of the connection, so that the server
+// ends the connection instead of waiting for more of a request.
 func (w *world) raw(text string, n int) []answer {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
@@ -299,8 +283,7 @@ func (w *world) raw(text string, n int) []answer {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	// Some answers never come, because the server waits for more of the request.
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 	if _, err := io.WriteString(conn, text); err != nil {
 		w.t.Fatal(err)
 	}
@@ -312,6 +295,7 @@ func (w *world) raw(text string, n int) []answer {
 			break
 		}
 		answers = append(answers, read(w.t, resp))
+		_ = conn.(*net.TCPConn).CloseWrite()
 	}
 	return answers
 }
@@ -393,7 +377,7 @@ func TestSmuggling(t *testing.T) {
 		{"chunk extension", head + "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n", []string{`POST /in "hello"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_ = w.raw(tt.in, 3) // waits until the server closes the connection or the deadline expires
+			_ = w.raw(tt.in, 3)
 			var got []string
 			for {
 				select {

@@ -149,7 +149,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 	if b.bytes == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(b.pause)
+	time.Sleep(b.pause) // how slow the client is
 	b.bytes--
 	p[0] = 'x'
 	return 1, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,39 +19,6 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
-
-// forms returns the forms of a secret that the contract requires the search to find.
-func forms(secret string) map[string]string {
-	quoted, _ := json.Marshal(secret)
-	f := map[string]string{
-		"as it is":             secret,
-		"percent-encoded path": url.PathEscape(secret),
-		"form-encoded":         url.QueryEscape(secret),
-		"in JSON":              strings.Trim(string(quoted), `"`),
-	}
-	var all, mixed, unicode strings.Builder
-	for i := range len(secret) {
-		fmt.Fprintf(&all, "%%%02x", secret[i])
-		if i%2 == 0 {
-			fmt.Fprintf(&mixed, "%%%02X", secret[i])
-		} else {
-			mixed.WriteByte(secret[i])
-		}
-	}
-	for _, r := range secret {
-		if r > 0xFFFF {
-			r -= 0x10000
-			fmt.Fprintf(&unicode, `\u%04X\u%04x`, 0xD800+(r>>10), 0xDC00+(r&0x3FF))
-			continue
-		}
-		fmt.Fprintf(&unicode, `\u%04x`, r)
-	}
-	f["all percent-encoded"] = all.String()
-	f["half percent-encoded"] = mixed.String()
-	f["all escaped as in JSON"] = unicode.String()
-	f["slashes escaped"] = strings.ReplaceAll(f["in JSON"], "/", `\/`)
-	return f
-}
 
 // canaries are secrets of many kinds. None contains another.
 var canaries = []string{
@@ -248,7 +214,8 @@ func TestStreamHoldsNoChunking(t *testing.T) {
 	var pieces []string
 	for _, c := range canaries {
 		secrets = append(secrets, []byte(c))
-		for _, form := range forms(c) {
+		for _, escape := range escapes {
+			form := escape(c)
 			pieces = append(pieces, form, form[:len(form)/2], form[len(form)/3:])
 		}
 		for shift := range 3 {
