@@ -2,6 +2,7 @@ package authn_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -9,12 +10,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// TestRedisClusterFault kills a master of a cluster of six while keys are used and revoked. Callers see only a short
-// delay.
+// TestRedisClusterFault uses and revokes keys with a cluster of six, whose master is then killed. Callers see only a
+// short delay.
 func TestRedisClusterFault(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
-	s := startKeyLoad(t, cluster.URL)
+	s := startKeyLoad(t, redistest.Patient(cluster.URL, time.Minute))
+	revokeInUse(t, s.keys, s.processes, time.Second, func() {}, func() {})
 	key := s.keys.Key("rated")
 	eventually.True(t, "the cluster keeps a rate", func() bool {
 		_, rate, err := s.processes[0].Guard.Check(t.Context(), "rated", key, auth.EntriesRead)

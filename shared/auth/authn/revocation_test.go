@@ -95,7 +95,7 @@ func TestRevocation(t *testing.T) {
 		run   func(t *testing.T, limit time.Duration)
 	}{
 		{"with Redis", time.Second, func(t *testing.T, limit time.Duration) {
-			k, processes := start(t, redistest.Start(t).URL)
+			k, processes := start(t, redistest.Patient(redistest.Start(t).URL, time.Minute))
 			revokeInUse(t, k, processes, limit, nothing, nothing)
 		}},
 		{"without Redis", time.Second, func(t *testing.T, limit time.Duration) {

@@ -212,7 +212,7 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := redistest.Start(t)
 			var log logtest.Buffer
-			client, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{})
+			client, err := redisdb.Open(redisdb.Config{URL: redistest.Patient(server.URL, 2*time.Second)}, redisdb.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,7 +55,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			var log logtest.Buffer
-			c := open(t, server.URL, logTo(&log))
+			c := open(t, redistest.Patient(server.URL, hang), logTo(&log))
 			ctx := t.Context()
 			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil || !c.Up() {
 				t.Fatalf("%v, up: %v", err, c.Up())
@@ -101,7 +101,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	c := open(t, server.URL, redisdb.Options{})
+	c := open(t, redistest.Patient(server.URL, time.Minute), redisdb.Options{})
 	ctx, admin := t.Context(), redistest.Client(server)
 	if err := admin.Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 }
 
 func TestAnswersAreNoFaults(t *testing.T) {
-	c := open(t, redistest.Start(t).URL, redisdb.Options{})
+	c := open(t, redistest.Patient(redistest.Start(t).URL, time.Minute), redisdb.Options{})
 	ctx := t.Context()
 	if err := c.Get(ctx, "nothing").Err(); !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAnswersAreNoFaults(t *testing.T) {
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	server := redistest.Start(t)
 	ignore := goleak.IgnoreCurrent()
-	c := open(t, server.URL, redisdb.Options{})
+	c := open(t, redistest.Patient(server.URL, time.Minute), redisdb.Options{})
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestSpansHoldNoArguments(t *testing.T) {
 	server := redistest.Start(t)
 	spans := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
-	c := open(t, server.URL, redisdb.Options{Tracer: provider})
+	c := open(t, redistest.Patient(server.URL, time.Minute), redisdb.Options{Tracer: provider})
 	if err := c.Set(t.Context(), "canary-name", "canary-value", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +17,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
+
+// hang is the limit of a command in tests with a Redis that hangs. A Redis that runs answers sooner even on a busy
+// machine.
+const hang = 2 * time.Second
 
 func logTo(log *logtest.Buffer) redisdb.Options {
 	return redisdb.Options{Log: slog.New(slog.NewTextHandler(log, nil))}
@@ -62,7 +67,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t)
 			var log logtest.Buffer
-			c := open(t, cluster.URL, logTo(&log))
+			c := open(t, redistest.Patient(cluster.URL, hang), logTo(&log))
 			ctx := t.Context()
 			keys := keysOf()
 			for _, key := range keys {
@@ -96,7 +101,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
-	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
+	c := open(t, redistest.Patient(cluster.URL, hang), logTo(&logtest.Buffer{}))
 	keys := keysOf()
 	eventually.Succeeds(t, "a command is answered", func() error { return c.Set(t.Context(), keys[0], "v", 0).Err() })
 	// If a slot has no node, the whole cluster is down.
@@ -129,7 +134,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 func TestClusterIsReshardedWhileItServes(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
-	c := open(t, cluster.URL, logTo(&logtest.Buffer{}))
+	c := open(t, redistest.Patient(cluster.URL, time.Minute), logTo(&logtest.Buffer{}))
 	const n = 300
 	script := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 	name := func(i int) string { return fmt.Sprintf("moved-%d", i) }

@@ -93,6 +93,16 @@ func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	return s
 }
 
+// Patient returns url with the time limit for each step of a command. The usual limit is a quarter of a second, in which
+// Redis may not answer on a busy machine.
+func Patient(url config.ServerURL, limit time.Duration) config.ServerURL {
+	separator := "?"
+	if strings.Contains(url.Reveal(), "?") {
+		separator = "&"
+	}
+	return config.NewServerURL(fmt.Sprintf("%s%sdial_timeout=%v&read_timeout=%[3]v&write_timeout=%[3]v&pool_timeout=%[3]v", url.Reveal(), separator, limit))
+}
+
 // Addr returns the server's host and port.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
