@@ -266,9 +266,9 @@ func TestLimits(t *testing.T) {
 // which could begin a secret. The time-out counts the target's bytes, so the answer comes whole.
 func TestLongSlowAnswer(t *testing.T) {
 	needs.Long(t)
-	const slowly = 40
+	const slowly = 20
 	w := run(t, setup{open: true, manifests: func(w *world) string {
-		return endpoint(w, "web", m{"timeouts": m{"idle": "10s"}})
+		return endpoint(w, "web", m{"timeouts": m{"idle": "5s"}})
 	}, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		for range slowly {
