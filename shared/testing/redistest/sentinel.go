@@ -22,7 +22,7 @@ type Sentinel struct {
 	// roles.
 	Servers []*Server
 
-	// Sentinels monitor the servers. If the master is silent for a second, two of them make the replica the master.
+	// Sentinels monitor the servers. If the master is silent for three seconds, two of them make the replica the master.
 	Sentinels []*Server
 
 	// URL names the Sentinels.
@@ -67,7 +67,7 @@ bind 127.0.0.1
 dir %s
 daemonize no
 sentinel monitor %[3]s 127.0.0.1 %[4]d 2
-sentinel down-after-milliseconds %[3]s 1000
+sentinel down-after-milliseconds %[3]s 3000
 sentinel failover-timeout %[3]s 5000
 sentinel parallel-syncs %[3]s 1
 `, w.port, w.dir, masterName, master.port)
