@@ -14,8 +14,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// feed is the path of a project's change feed.
+// feed is the path of the change feed of project, and feedOf that of any project.
 const feed = "/projects/" + project + "/entries-changes"
+
+func feedOf(project string) string { return "/projects/" + project + "/entries-changes" }
 
 // changesOf reads one page of a feed.
 func changesOf(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
@@ -41,8 +43,8 @@ func kinds(changes []object) string {
 
 func TestChangeFeed(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
+	feed := feedOf(project)
 
 	none, a := changesOf(t, s, key, feed)
 	if len(none) != 0 || a.Header.Get("X-Next-Cursor") == "" || a.Header.Get("Link") != "" || a.Header.Get("X-Last-Seq") != "0" {
@@ -201,8 +203,9 @@ func TestRevokedWhileItWaits(t *testing.T) {
 // TestWaitingEndsWithTheKey checks that no request waits longer than its key or token is valid.
 func TestWaitingEndsWithTheKey(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1", ExpiresAt: time.Now().Add(8 * time.Second)})
+	s, project, _ := shared(t)
+	feed := feedOf(project)
+	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project, ExpiresAt: time.Now().Add(3 * time.Second)})
 	began := time.Now()
 	if list, a := changesOf(t, s, key, feed+"?wait=60"); a.Status != 200 && a.Status != 401 || len(list) > 0 || time.Since(began) > 55*time.Second {
 		t.Errorf("after %v: %d %s", time.Since(began), a.Status, a.Body)
@@ -243,8 +246,8 @@ func TestWaitingEndsWithTheService(t *testing.T) {
 
 func TestChangesRefuse(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
+	feed := feedOf(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(1)))
 	_, a := changesOf(t, s, key, feed)
 	_, entries := s.List(t, key, "/projects/"+project+"/entries?limit=1")

@@ -19,21 +19,27 @@ import (
 
 const project = "pr_1"
 
-// demo starts the service with three entries. The first has three events, two of them page views. The last has none.
-func demo(t *testing.T, environ map[string]string) (*servicetest.Service, string) {
+// demo is [shared] with the records of demonstrate.
+func demo(t *testing.T) (s *servicetest.Service, project, key string) {
 	t.Helper()
-	s := start(t, environ)
+	s, project, key = shared(t)
+	demonstrate(t, s, project)
+	return s, project, key
+}
+
+// demonstrate stores three entries. The first has three events, two of them page views. The last has none.
+func demonstrate(t *testing.T, s *servicetest.Service, project string) {
+	t.Helper()
 	s.MustIngest(t, "entries", newEntry(project, "en_1", at(1)), newEntry(project, "en_2", at(2)), newEntry(project, "en_3", at(3)),
 		newEntry("pr_2", "en_other", at(4)))
 	s.MustIngest(t, "events",
 		servicetest.With(pageView(project, "en_1", 2, at(20)), "url", "https://example.com/two"),
 		pageView(project, "en_1", 1, at(10)),
-		customEvent("en_1", at(15)),
+		customEvent(project, "en_1", at(15)),
 		pageView(project, "en_2", 1, at(11)))
-	return s, s.Keys.Key(project)
 }
 
-func customEvent(entry string, when time.Time) object {
+func customEvent(project, entry string, when time.Time) object {
 	e := pageView(project, entry, 1, when)
 	for _, name := range []string{"page_id", "page_key", "page_index", "max_page_id", "max_page_key", "max_page_index", "total_pages", "view_type", "embeddable_version_number"} {
 		e[name] = nil
@@ -44,7 +50,7 @@ func customEvent(entry string, when time.Time) object {
 
 func TestListEntries(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	tests := []struct {
 		query string
 		want  []string
@@ -65,15 +71,15 @@ func TestListEntries(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {
-			got, _ := s.List(t, key, "/projects/pr_1/entries"+tt.query)
+			got, _ := s.List(t, key, "/projects/"+project+"/entries"+tt.query)
 			if diff := cmp.Diff(tt.want, servicetest.Column(got, "entry_id")); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	got, a := s.List(t, key, "/projects/pr_1/entries?limit=1")
+	got, a := s.List(t, key, "/projects/"+project+"/entries?limit=1")
 	want := object{
-		"entry_id": "en_3", "group_id": "gr_1", "project_id": "pr_1", "embeddable_id": "emb_1", "contact_id": "co_1",
+		"entry_id": "en_3", "group_id": "gr_1", "project_id": project, "embeddable_id": "emb_1", "contact_id": "co_1",
 		"created_at": "2022-01-01T00:00:00Z", "updated_at": "2022-01-01T00:00:03Z", "entry_data": `{"entry":"en_3"}`,
 	}
 	if diff := cmp.Diff([]object{want}, got); diff != "" {
@@ -86,11 +92,10 @@ func TestListEntries(t *testing.T) {
 
 func TestDefaultLimitIsTen(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	fill(t, s, project, 25)
 	for path, field := range map[string]string{"entries": "entry_id", "entries-page-views": "entry_id"} {
-		list, a := s.List(t, key, "/projects/pr_1/"+path)
+		list, a := s.List(t, key, "/projects/"+project+"/"+path)
 		if len(list) != 10 || a.Header.Get("X-Next-Cursor") == "" {
 			t.Errorf("%s: %d of 25, next %q", path, len(servicetest.Column(list, field)), a.Header.Get("X-Next-Cursor"))
 		}
@@ -100,15 +105,15 @@ func TestDefaultLimitIsTen(t *testing.T) {
 		events = append(events, pageView(project, "en_0000001", i, at(i)))
 	}
 	s.MustIngest(t, "events", events...)
-	if list, _ := s.List(t, key, "/projects/pr_1/entries/en_0000001/events"); len(list) != 10 {
+	if list, _ := s.List(t, key, "/projects/"+project+"/entries/en_0000001/events"); len(list) != 10 {
 		t.Errorf("events: %d", len(list))
 	}
 }
 
 func TestGetEntry(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
-	a := s.Get(t, key, "/projects/pr_1/entries/en_2")
+	s, project, key := demo(t)
+	a := s.Get(t, key, "/projects/"+project+"/entries/en_2")
 	var got object
 	a.JSON(t, &got)
 	if diff := cmp.Diff(newEntry(project, "en_2", at(2)), got); a.Status != 200 || diff != "" {
@@ -117,9 +122,9 @@ func TestGetEntry(t *testing.T) {
 	odd := []string{"a/b", "ünï", "100%", "a b", "?#&=", ".", "..", "x~y", strings.Repeat("é", 128)}
 	for _, id := range odd {
 		s.MustIngest(t, "entries", newEntry(project, id, at(9)))
-		a := s.Get(t, key, "/projects/pr_1/entries/"+url.PathEscape(id))
+		a := s.Get(t, key, "/projects/"+project+"/entries/"+url.PathEscape(id))
 		if id == "." || id == ".." { // url.PathEscape does not escape these, and Go's HTTP client cleans such paths
-			a = s.Get(t, key, "/projects/pr_1/entries/"+strings.ReplaceAll(id, ".", "%2E"))
+			a = s.Get(t, key, "/projects/"+project+"/entries/"+strings.ReplaceAll(id, ".", "%2E"))
 		}
 		var got object
 		if a.JSON(t, &got); a.Status != 200 || got["entry_id"] != id {
@@ -130,29 +135,29 @@ func TestGetEntry(t *testing.T) {
 
 func TestGetEntryEvents(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	for query, want := range map[string][]string{
 		"":                       {"2022-01-01T00:00:20Z", "2022-01-01T00:00:15Z", "2022-01-01T00:00:10Z"},
 		"?direction=ASC":         {"2022-01-01T00:00:10Z", "2022-01-01T00:00:15Z", "2022-01-01T00:00:20Z"},
 		"?direction=ASC&limit=1": {"2022-01-01T00:00:10Z"},
 	} {
-		got, _ := s.List(t, key, "/projects/pr_1/entries/en_1/events"+query)
+		got, _ := s.List(t, key, "/projects/"+project+"/entries/en_1/events"+query)
 		if diff := cmp.Diff(want, servicetest.Column(got, "timestamp")); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
 	}
-	got, _ := s.List(t, key, "/projects/pr_1/entries/en_1/events?direction=asc")
+	got, _ := s.List(t, key, "/projects/"+project+"/entries/en_1/events?direction=asc")
 	number := func(o object) object { // converts numbers to those of encoding/json
 		b, _ := json.Marshal(o)
 		var c object
 		_ = json.Unmarshal(b, &c)
 		return c
 	}
-	want := []object{number(pageView(project, "en_1", 1, at(10))), number(customEvent("en_1", at(15))), number(pageView(project, "en_1", 2, at(20)))}
+	want := []object{number(pageView(project, "en_1", 1, at(10))), number(customEvent(project, "en_1", at(15))), number(pageView(project, "en_1", 2, at(20)))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if none, _ := s.List(t, key, "/projects/pr_1/entries/en_3/events"); none == nil || len(none) != 0 {
+	if none, _ := s.List(t, key, "/projects/"+project+"/entries/en_3/events"); none == nil || len(none) != 0 {
 		t.Errorf("an entry without events: %v", none)
 	}
 	// Events with equal timestamps are in the order of arrival.
@@ -161,7 +166,7 @@ func TestGetEntryEvents(t *testing.T) {
 		equal = append(equal, pageView(project, "en_3", i, at(5)))
 	}
 	s.MustIngest(t, "events", equal...)
-	list := s.Walk(t, key, "/projects/pr_1/entries/en_3/events?direction=ASC&limit=3", nil)
+	list := s.Walk(t, key, "/projects/"+project+"/entries/en_3/events?direction=ASC&limit=3", nil)
 	for i, e := range list {
 		if e["page_index"] != float64(i) {
 			t.Fatalf("event %d is page %v: not in order of arrival", i, e["page_index"])
@@ -171,7 +176,7 @@ func TestGetEntryEvents(t *testing.T) {
 
 func TestListPageViews(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	view := func(n int, when string, url any) object {
 		v := object{"timestamp": when, "page_id": fmt.Sprintf("pg_%d", n), "page_key": fmt.Sprintf("page-%d", n), "page_index": float64(n)}
 		if url != servicetest.Absent {
@@ -201,7 +206,7 @@ func TestListPageViews(t *testing.T) {
 			item("en_2", 2, view(1, "2022-01-01T00:00:11Z", servicetest.Absent)),
 		},
 	} {
-		got, _ := s.List(t, key, "/projects/pr_1/entries-page-views"+query)
+		got, _ := s.List(t, key, "/projects/"+project+"/entries-page-views"+query)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
@@ -210,7 +215,9 @@ func TestListPageViews(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, map[string]string{"MAX_LIMIT": "1000"})
+	s := start(t, map[string]string{"MAX_LIMIT": "1000"})
+	demonstrate(t, s, project)
+	key := s.Keys.Key(project)
 	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
 	other := s.Keys.Key("pr_2")
 	_, expired := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
@@ -320,23 +327,24 @@ func mintElsewhere() string {
 
 func TestRepresentation(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
-	fill(t, s, "pr_many", 3000)
-	s.CheckRepresentation(t, key, "/projects/pr_1/entries", "/projects/pr_1/entries/en_1", "/projects/pr_1/entries/en_1/events", "/projects/pr_1/entries-page-views?limit=1")
-	s.CheckRepresentation(t, s.Keys.Key("pr_many"), "/projects/pr_many/entries?limit=100", "/projects/pr_many/entries-page-views?limit=100")
-	s.CheckPaging(t, key, "/projects/pr_1/entries?limit=1&sort=created_at&updated_after=2022-01-01T02:00:00+02:00",
-		"/projects/pr_1/entries-page-views?limit=2&direction=asc&include_urls=true", "/projects/pr_1/entries/en_1/events?limit=1")
+	s, project, key := demo(t)
+	many := project + "_many"
+	fill(t, s, many, 3000)
+	s.CheckRepresentation(t, key, "/projects/"+project+"/entries", "/projects/"+project+"/entries/en_1", "/projects/"+project+"/entries/en_1/events", "/projects/"+project+"/entries-page-views?limit=1")
+	s.CheckRepresentation(t, s.Keys.Key(many), "/projects/"+many+"/entries?limit=100", "/projects/"+many+"/entries-page-views?limit=100")
+	s.CheckPaging(t, key, "/projects/"+project+"/entries?limit=1&sort=created_at&updated_after=2022-01-01T02:00:00+02:00",
+		"/projects/"+project+"/entries-page-views?limit=2&direction=asc&include_urls=true", "/projects/"+project+"/entries/en_1/events?limit=1")
 	// The tag covers the next cursor: a page that gets a next page gets a new tag.
-	before := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header
+	before := s.Get(t, key, "/projects/"+project+"/entries?direction=asc&limit=3").Header
 	s.MustIngest(t, "entries", newEntry(project, "en_4", at(4)))
-	if after := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header; after.Get("ETag") == before.Get("ETag") || before.Get("Link") != "" {
+	if after := s.Get(t, key, "/projects/"+project+"/entries?direction=asc&limit=3").Header; after.Get("ETag") == before.Get("ETag") || before.Get("Link") != "" {
 		t.Errorf("the last page has Link %q, and the tag %s with and without a next page", before.Get("Link"), after.Get("ETag"))
 	}
 }
 
 func TestNDJSON(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	for accept, want := range map[string]string{
 		"application/x-ndjson":                          "application/x-ndjson",
 		"text/html, application/x-ndjson;q=0.9":         "application/x-ndjson",
@@ -346,7 +354,7 @@ func TestNDJSON(t *testing.T) {
 		"text/csv":                                      "application/json",
 		"application/json;q=0.1, application/x-ndjson ": "application/x-ndjson",
 	} {
-		a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?direction=asc", Key: key, Headers: map[string]string{"Accept": accept}})
+		a := s.Do(t, servicetest.Request{Path: "/projects/" + project + "/entries?direction=asc", Key: key, Headers: map[string]string{"Accept": accept}})
 		if got := a.Header.Get("Content-Type"); a.Status != 200 || got != want {
 			t.Errorf("Accept %q: %d %s", accept, a.Status, got)
 		}
@@ -364,7 +372,7 @@ func TestNDJSON(t *testing.T) {
 			}
 		}
 	}
-	empty := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?updated_after=2030-01-01", Key: key, Headers: map[string]string{"Accept": "application/x-ndjson"}})
+	empty := s.Do(t, servicetest.Request{Path: "/projects/" + project + "/entries?updated_after=2030-01-01", Key: key, Headers: map[string]string{"Accept": "application/x-ndjson"}})
 	if empty.Status != 200 || len(empty.Body) != 0 {
 		t.Errorf("an empty list as NDJSON: %d %q", empty.Status, empty.Body)
 	}
@@ -372,7 +380,7 @@ func TestNDJSON(t *testing.T) {
 
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	s, _ := demo(t, map[string]string{"RATE_LIMIT": "5"})
+	s := start(t, map[string]string{"RATE_LIMIT": "5"})
 	key := s.Keys.Key(project)
 	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
 	get := func(key, path string) servicetest.Answer { return s.Get(t, key, path) }

@@ -7,12 +7,12 @@ import "testing"
 // cursor of a request without it.
 func TestCursorsArePinned(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, nil) // a cursor of events has their numbers, and those of the first ones are pinned
+	key := s.Keys.Key(project)
 	for n, id := range []string{"en_1", "en_2"} {
 		s.MustIngest(t, "entries", newEntry(project, id, at(9)))
 		s.MustIngest(t, "events", pageView(project, "en_1", n, at(n)))
 	}
-	key := s.Keys.Key(project)
 	for path, want := range map[string]string{
 		"entries?":                    "AQAF1Hn4grRAZW5fMl_z9YiX6F-hEsn-Zf-9UkQ",
 		"entries?direction=asc":       "AQAF1Hn4grRAZW5fMX1VU5knOIQGQt3mD-pOZPg",

@@ -114,11 +114,10 @@ func awaitDisconnect(t *testing.T, c *faulttest.Raw, drip string) {
 // operations do not.
 func TestMalformedBodies(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	for _, tt := range []struct{ name, url, head string }{
-		{"a list", s.URL, "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key},
-		{"a list without a key", s.URL, "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x"},
+		{"a list", s.URL, "GET /projects/" + project + "/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key},
+		{"a list without a key", s.URL, "GET /projects/" + project + "/entries HTTP/1.1\r\nHost: x"},
 		{"ingest", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + servicetest.IngestKey},
 		{"ingest without a key", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x"},
 		{"ingest of another type", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nX-Api-Key: " + servicetest.IngestKey},
@@ -131,10 +130,9 @@ func TestMalformedBodies(t *testing.T) {
 // connection is treated as another request.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	fill(t, s, project, 20)
-	const line = "GET /projects/pr_1/entries?limit=1 HTTP/1.1\r\n"
+	line := "GET /projects/" + project + "/entries?limit=1 HTTP/1.1\r\n"
 	auth := "X-Api-Key: " + key + "\r\n"
 	good := line + "Host: x\r\n" + auth
 	last := good + "Connection: close\r\n"
@@ -152,8 +150,8 @@ func TestOddRequests(t *testing.T) {
 		{"a request as body", good + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(smuggled), smuggled) + last + "\r\n", []int{200}},
 		{"huge headers", good + "X-Huge: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", []int{431}},
 		{"many headers", good + strings.Repeat("X-A: b\r\n", 20_000) + "\r\n", []int{431}},
-		{"10,000 parameters", "GET /projects/pr_1/entries?" + strings.Repeat("a=&", 10_000) + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + auth + "\r\n", []int{400}},
-		{"10,000 long parameters", "GET /projects/pr_1/entries?" + strings.Repeat("parameter=value&", 10_000) + " HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", []int{431}},
+		{"10,000 parameters", "GET /projects/" + project + "/entries?" + strings.Repeat("a=&", 10_000) + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + auth + "\r\n", []int{400}},
+		{"10,000 long parameters", "GET /projects/" + project + "/entries?" + strings.Repeat("parameter=value&", 10_000) + " HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n", []int{431}},
 		{"a long path", "GET /projects/" + strings.Repeat("p", 20_000) + "/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + auth + "\r\n", []int{401}},
 
 		// net/http accepts these, as RFC 9112 allows (sections 2.2, 5.2 and 6.1).
@@ -179,7 +177,7 @@ func TestOddRequests(t *testing.T) {
 		{"a header without a name", good + ": b\r\n\r\n", []int{400}},
 		{"a bare carriage return", good + "X-A: a\rX-B: b\r\n\r\n", []int{400}},
 		{"another version", strings.Replace(good, "HTTP/1.1", "HTTP/3.0", 1) + "\r\n", []int{505}},
-		{"no version", "GET /projects/pr_1/entries\r\n\r\n", []int{400}},
+		{"no version", "GET /projects/" + project + "/entries\r\n\r\n", []int{400}},
 		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", nil},
 		{"a space in the path", strings.Replace(good, "entries?", "entr ies?", 1) + "\r\n", []int{400}},
 	} {
@@ -207,7 +205,7 @@ func TestOddRequests(t *testing.T) {
 			}
 		})
 	}
-	if a := s.Get(t, key, "/projects/pr_1/entries"); a.Status != 200 {
+	if a := s.Get(t, key, "/projects/"+project+"/entries"); a.Status != 200 {
 		t.Errorf("afterwards: %d", a.Status)
 	}
 	checkHealth(t, s, "afterwards")

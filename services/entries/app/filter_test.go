@@ -19,8 +19,7 @@ import (
 // exactly its own entries, page by page.
 func TestFilterByHostileIDs(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	names := []string{
 		"a", "A", "a ", " a", "%", "_", "*", "%00", "null", "NULL", "0", "''", `"`, `\`, "$1", "a&b=c", "a+b", "a b", "a,b", "a/b", "?", "#", ";",
 		"' OR '1'='1", "'; DROP TABLE entries; --", "é", "e\u0301", "\u202e", "\U0001F600", "\t\n", "\x01", strings.Repeat("x", 256), strings.Repeat("x", 255),
@@ -30,7 +29,7 @@ func TestFilterByHostileIDs(t *testing.T) {
 		for j := range 2 {
 			e := newEntry(project, fmt.Sprintf("en_%d_%d", i, j), at(j))
 			e["embeddable_id"], e["contact_id"], e["group_id"] = id, id, id
-			all = append(all, e, servicetest.With(e, "project_id", "pr_2"))
+			all = append(all, e, servicetest.With(e, "project_id", project+"_other"))
 		}
 	}
 	s.MustIngest(t, "entries", all...)
@@ -55,18 +54,17 @@ func TestFilterByHostileIDs(t *testing.T) {
 // the insights count.
 func TestFilterByCompletion(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	for i, id := range []string{"none", "started", "done", "done_first", "open", "other", "done_late"} {
 		s.MustIngest(t, "entries", servicetest.With(newEntry(project, id, at(i)), "contact_id", "co_"+id[:2]))
 	}
-	s.MustIngest(t, "entries", newEntry("pr_2", "other", at(1)))
+	s.MustIngest(t, "entries", newEntry(project+"_other", "other", at(1)))
 	s.MustIngest(t, "events",
 		pageView(project, "started", 8, at(1)),
 		pageView(project, "done", 9, at(1)), pageView(project, "done", 0, at(2)),
 		servicetest.With(pageView(project, "done_first", 1, at(1)), "total_pages", 2), pageView(project, "done_first", 3, at(2)),
 		servicetest.With(pageView(project, "open", 9, at(1)), "total_pages", nil),
-		pageView("pr_2", "other", 9, at(1)))
+		pageView(project+"_other", "other", 9, at(1)))
 	lists := func(t *testing.T, query string, want ...string) {
 		t.Helper()
 		for _, list := range []string{"entries", "entries-page-views"} {
@@ -100,8 +98,7 @@ func TestFilterByCompletion(t *testing.T) {
 // then about the views of that version.
 func TestFilterByProgress(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	for i, id := range []string{"none", "one", "both", "two", "unversioned"} {
 		s.MustIngest(t, "entries", newEntry(project, id, at(i)))
 	}

@@ -14,14 +14,23 @@ import (
 func TestMain(m *testing.M) { servicetest.Main(m, service.NewCommand("serve", Run)) }
 
 // start runs the service over the test's own databases.
-func start(t *testing.T, environ map[string]string) *servicetest.Service {
+func start(t testing.TB, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
 }
 
-func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
+func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return servicetest.Start(t, b, Run, common, environ)
+}
+
+var sharedService servicetest.Shared
+
+// shared returns a service that tests share, a project of t's own, and a key of the project.
+func shared(t *testing.T) (s *servicetest.Service, project, key string) {
+	t.Helper()
+	s, project = sharedService.Get(t, func(t testing.TB) *servicetest.Service { return start(t, nil) })
+	return s, project, s.Keys.Key(project)
 }
 
 // common returns the part of a configuration that all services have.

@@ -15,12 +15,11 @@ import (
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
 	// line returns an entry as text, with data as the JSON token of entry_data.
 	line := func(id, data string) string {
-		return fmt.Sprintf(`{"entry_id":%s,"group_id":"g","project_id":"pr_1","embeddable_id":"e","contact_id":"c","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:01Z","entry_data":%s}`, quote(id), data)
+		return fmt.Sprintf(`{"entry_id":%s,"group_id":"g","project_id":%s,"embeddable_id":"e","contact_id":"c","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:01Z","entry_data":%s}`, quote(id), quote(project), data)
 	}
 	at := func(id, updated string) string {
 		return strings.Replace(line(id, `"{}"`), "2022-01-01T00:00:01Z", updated, 1)
@@ -76,10 +75,10 @@ func TestHostileRecords(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before, after := fmt.Sprintf("before-%d", i), fmt.Sprintf("after-%d", i)
-			s.Exec(t, `DELETE FROM entries WHERE project_id = 'pr_1'`)
+			s.Exec(t, `DELETE FROM entries WHERE project_id = $1`, project)
 			in := s.Ingest(t, "entries", newEntry(project, before, time.Unix(0, 0)), tt.line, "", newEntry(project, after, time.Unix(0, 0)))
 			for _, good := range []string{before, after} {
-				if a := s.Get(t, key, "/projects/pr_1/entries/"+good); a.Status != 200 {
+				if a := s.Get(t, key, "/projects/"+project+"/entries/"+good); a.Status != 200 {
 					t.Errorf("the good line %s: %d", good, a.Status)
 				}
 			}
@@ -100,7 +99,7 @@ func TestHostileRecords(t *testing.T) {
 				id = strings.Repeat("é", 128)
 			}
 			for _, path := range []string{"/entries/" + url.PathEscape(id), "/entries?limit=3&direction=ASC", "/entries?limit=3"} {
-				a := s.Get(t, key, "/projects/pr_1"+path)
+				a := s.Get(t, key, "/projects/"+project+path)
 				var got object
 				if strings.Contains(path, "?") {
 					var list []object
@@ -127,14 +126,13 @@ func TestHostileRecords(t *testing.T) {
 // TestIngestRules checks which records may overwrite others.
 func TestIngestRules(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	entry := func(updated int, data string) object {
 		return servicetest.With(newEntry(project, "en_1", at(updated)), "entry_data", data)
 	}
 	stored := func() (data string) {
 		var o object
-		s.Get(t, key, "/projects/pr_1/entries/en_1").JSON(t, &o)
+		s.Get(t, key, "/projects/"+project+"/entries/en_1").JSON(t, &o)
 		data, _ = o["entry_data"].(string)
 		return data
 	}
@@ -173,7 +171,7 @@ func TestIngestRules(t *testing.T) {
 		{"one field differs", []any{servicetest.With(view, "contact_id", "co_2"), servicetest.With(view, "url", "https://x"), servicetest.With(view, "total_pages", nil)}, 3, 0, 0},
 		{"fields left out are null", []any{servicetest.With(servicetest.With(view, "total_pages", servicetest.Absent), "custom_event_name", servicetest.Absent)}, 0, 1, 0},
 		{"with an id", []any{named, servicetest.With(named, "contact_id", "co_9"), servicetest.With(named, "event_id", "ev_2")}, 2, 1, 0},
-		{"the same id elsewhere", []any{servicetest.With(named, "project_id", "pr_2")}, 1, 0, 0},
+		{"the same id elsewhere", []any{servicetest.With(named, "project_id", project+"_other")}, 1, 0, 0},
 		{"page views leave nothing open", []any{servicetest.With(view, "page_id", nil), servicetest.With(view, "page_key", servicetest.Absent), servicetest.With(view, "page_index", nil), servicetest.With(view, "page_index", 1.5)}, 0, 0, 4},
 		{"other events may", []any{servicetest.With(servicetest.With(view, "page_id", nil), "event_type", "other")}, 1, 0, 0},
 	} {
@@ -184,11 +182,11 @@ func TestIngestRules(t *testing.T) {
 	}
 	// Events may arrive before their entry, and are visible once the entry is stored.
 	s.MustIngest(t, "events", pageView(project, "en_later", 1, at(1)))
-	if a := s.Get(t, key, "/projects/pr_1/entries/en_later/events"); a.Status != 404 {
+	if a := s.Get(t, key, "/projects/"+project+"/entries/en_later/events"); a.Status != 404 {
 		t.Errorf("events without their entry: %d", a.Status)
 	}
 	s.MustIngest(t, "entries", newEntry(project, "en_later", at(1)))
-	if list, _ := s.List(t, key, "/projects/pr_1/entries/en_later/events"); len(list) != 1 {
+	if list, _ := s.List(t, key, "/projects/"+project+"/entries/en_later/events"); len(list) != 1 {
 		t.Errorf("events that came before their entry: %d", len(list))
 	}
 }

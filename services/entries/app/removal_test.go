@@ -21,8 +21,10 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// internalProject is the start of the paths of a project's removals.
+// internalProject is the start of the paths of the removals of project, and internalPath that of any project.
 const internalProject = "/internal/projects/" + project
+
+func internalPath(project string) string { return "/internal/projects/" + project }
 
 // administer sends a request of an administrator. If body is empty, the request has none.
 func administer(t testing.TB, s *servicetest.Service, method, path, body string) servicetest.Answer {
@@ -67,8 +69,9 @@ func queryInt(t testing.TB, s *servicetest.Service, sql string, args ...any) (n 
 // removal, and ingest refuses the removed records later.
 func TestErase(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
+	feed := feedOf(project)
+	internalProject := internalPath(project)
 	of := func(contact string, o object) object { return servicetest.With(o, "contact_id", contact) }
 	view := func(contact, entry, event string) object {
 		return servicetest.With(of(contact, pageView(project, entry, 1, at(1))), "event_id", event)
@@ -77,7 +80,7 @@ func TestErase(t *testing.T) {
 		of("co_a", newEntry(project, "own", at(1))), of("co_b", newEntry(project, "shared", at(1))), of("co_b", newEntry(project, "other", at(1))))
 	s.MustIngest(t, "events", view("co_a", "own", "v1"), view("co_b", "own", "v2"), view("co_a", "shared", "v3"), view("co_b", "shared", "v4"),
 		view("co_a", "never-came", "v5"), view("co_b", "other", "v6"))
-	s.MustIngest(t, "entries", of("co_a", newEntry("pr_2", "own", at(1))))
+	s.MustIngest(t, "entries", of("co_a", newEntry(project+"_other", "own", at(1))))
 	_, before := changesOf(t, s, key, feed)
 
 	checkRemoval(t, s, "DELETE", internalProject+"/contacts/co_a", "", `{"entries":2,"events":5}`)
@@ -100,7 +103,7 @@ func TestErase(t *testing.T) {
 	if a := s.Get(t, key, "/projects/"+project+"/entries/own"); a.Status != 404 {
 		t.Errorf("an erased entry: %d", a.Status)
 	}
-	if a := s.Get(t, s.Keys.Key("pr_2"), "/projects/pr_2/entries/own"); a.Status != 200 {
+	if a := s.Get(t, s.Keys.Key(project+"_other"), "/projects/"+project+"_other/entries/own"); a.Status != 200 {
 		t.Errorf("another project's entry of that id: %d", a.Status)
 	}
 
@@ -148,8 +151,9 @@ func TestEraseIsSeenByWaiting(t *testing.T) {
 // orphans: events without an entry, if all events of their entry id are old. A purged id may come back.
 func TestPurge(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
+	feed := feedOf(project)
+	internalProject := internalPath(project)
 	fill(t, s, project, 10_600) // entries 2n and 2n+1 are updated n seconds into the year
 	view := func(entry string, n int) object { return pageView(project, entry, n, at(n)) }
 	s.MustIngest(t, "events", view("old-orphan", 1), view("old-orphan", 2), view("young-orphan", 1), view("young-orphan", 50_000))
@@ -184,7 +188,8 @@ func TestPurge(t *testing.T) {
 // TestPurgeBesideIngest checks that an interrupted purge can be repeated, and that ingest continues at the same time.
 func TestPurgeBesideIngest(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project, _ := shared(t)
+	internalProject := internalPath(project)
 	fill(t, s, project, 4000)
 	body := purgeBody(at(100_000))
 	var sending sync.WaitGroup
@@ -234,10 +239,12 @@ func TestPurgeBesideIngest(t *testing.T) {
 // another project. Later sequence numbers are greater than before.
 func TestRemoveProject(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
+	feed := feedOf(project)
+	internalProject := internalPath(project)
 	fill(t, s, project, 10_400)
-	fill(t, s, "pr_2", 5)
+	other := project + "_other"
+	fill(t, s, other, 5)
 	s.MustIngest(t, "events", pageView(project, "orphan", 1, at(1)))
 	checkRemoval(t, s, "DELETE", internalProject+"/entries/en_0000001", "", `{"entries":1,"events":1}`)
 	_, a := changesOf(t, s, key, feed+"?limit=1")
@@ -251,7 +258,7 @@ func TestRemoveProject(t *testing.T) {
 			t.Errorf("%s: %d rows are left", table, n)
 		}
 	}
-	if n := queryInt(t, s, `SELECT count(*) FROM entries WHERE project_id = 'pr_2'`); n != 5 {
+	if n := queryInt(t, s, `SELECT count(*) FROM entries WHERE project_id = $1`, other); n != 5 {
 		t.Errorf("another project has %d entries; want 5", n)
 	}
 	s.MustIngest(t, "entries", newEntry(project, "new", at(1)))
@@ -262,7 +269,8 @@ func TestRemoveProject(t *testing.T) {
 
 func TestRemovalRefuses(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project, _ := shared(t)
+	internalProject := internalPath(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	purge := internalProject + "/purge"
 	long := strings.Repeat("x", 257)
@@ -315,7 +323,7 @@ func TestRemovalRefuses(t *testing.T) {
 			}
 		})
 	}
-	if n := queryInt(t, s, `SELECT count(*) FROM entries`); n != 1 {
+	if n := queryInt(t, s, `SELECT count(*) FROM entries WHERE project_id = $1`, project); n != 1 {
 		t.Errorf("%d entries; want the one from before", n)
 	}
 }

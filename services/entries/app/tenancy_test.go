@@ -13,7 +13,7 @@ import (
 
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, _, _ := shared(t)
 	store := func(project, marker string) {
 		for e := range 20 {
 			id := fmt.Sprintf("en_%d", e)
@@ -41,15 +41,16 @@ func TestTenancy(t *testing.T) {
 		}
 		return path + "?" + strings.Join(slices.DeleteFunc(parameters, func(string) bool { return random.IntN(4) > 0 }), "&")
 	}
-	s.CheckTenancy(t, store, ask, s.Keys.Key("pr_0", auth.EmbeddablesRead))
+	s.CheckTenancy(t, store, ask, s.Keys.Key("tenant_0", auth.EmbeddablesRead))
 }
 
 // TestCursorsOfOtherLists sends every list's cursor with every other list. The answer is 400, never other rows.
 func TestCursorsOfOtherLists(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key, other := s.Keys.Key("pr_1"), s.Keys.Key("pr_2")
-	for _, p := range []string{"pr_1", "pr_2"} {
+	s, project, key := shared(t)
+	second := project + "_other"
+	other := s.Keys.Key(second)
+	for _, p := range []string{project, second} {
 		for e := range 4 {
 			s.MustIngest(t, "entries", newEntry(p, fmt.Sprintf("en_%d", e), at(e)))
 		}
@@ -58,25 +59,25 @@ func TestCursorsOfOtherLists(t *testing.T) {
 		}
 	}
 	lists := []string{
-		"/projects/pr_1/entries?limit=1",
-		"/projects/pr_1/entries?limit=1&direction=ASC",
-		"/projects/pr_1/entries?limit=1&sort=created_at",
-		"/projects/pr_1/entries?limit=1&updated_after=2021-01-01",
-		"/projects/pr_1/entries?limit=1&updated_before=2031-01-01",
-		"/projects/pr_1/entries?limit=1&contact_id=co_1",
-		"/projects/pr_1/entries?limit=1&embeddable_id=emb_1",
-		"/projects/pr_1/entries?limit=1&group_id=gr_1&contact_id=co_1",
-		"/projects/pr_1/entries-page-views?limit=1",
-		"/projects/pr_1/entries-page-views?limit=1&contact_id=co_1",
-		"/projects/pr_1/entries-page-views?limit=1&direction=ASC",
-		"/projects/pr_1/entries/en_0/events?limit=1",
-		"/projects/pr_1/entries/en_1/events?limit=1",
-		"/projects/pr_1/entries/en_1/events?limit=1&direction=ASC",
-		"/projects/pr_2/entries?limit=1",
-		"/projects/pr_2/entries-page-views?limit=1",
+		"/projects/" + project + "/entries?limit=1",
+		"/projects/" + project + "/entries?limit=1&direction=ASC",
+		"/projects/" + project + "/entries?limit=1&sort=created_at",
+		"/projects/" + project + "/entries?limit=1&updated_after=2021-01-01",
+		"/projects/" + project + "/entries?limit=1&updated_before=2031-01-01",
+		"/projects/" + project + "/entries?limit=1&contact_id=co_1",
+		"/projects/" + project + "/entries?limit=1&embeddable_id=emb_1",
+		"/projects/" + project + "/entries?limit=1&group_id=gr_1&contact_id=co_1",
+		"/projects/" + project + "/entries-page-views?limit=1",
+		"/projects/" + project + "/entries-page-views?limit=1&contact_id=co_1",
+		"/projects/" + project + "/entries-page-views?limit=1&direction=ASC",
+		"/projects/" + project + "/entries/en_0/events?limit=1",
+		"/projects/" + project + "/entries/en_1/events?limit=1",
+		"/projects/" + project + "/entries/en_1/events?limit=1&direction=ASC",
+		"/projects/" + second + "/entries?limit=1",
+		"/projects/" + second + "/entries-page-views?limit=1",
 	}
 	keyOf := func(path string) string {
-		if strings.HasPrefix(path, "/projects/pr_2") {
+		if strings.HasPrefix(path, "/projects/"+second) {
 			return other
 		}
 		return key

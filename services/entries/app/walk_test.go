@@ -30,10 +30,11 @@ type row struct {
 
 // table is a project's entries in the database and in a naive model. Each change is applied to both.
 type table struct {
-	t    *rapid.T
-	pool *pgxpool.Pool
-	rows map[string]row
-	n    int
+	t       *rapid.T
+	project string
+	pool    *pgxpool.Pool
+	rows    map[string]row
+	n       int
 }
 
 func (m *table) exec(sql string, args ...any) {
@@ -47,12 +48,12 @@ func (m *table) put(r row) {
 	m.exec(`INSERT INTO entries VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', 1)
 		ON CONFLICT (project_id, entry_id) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
 			group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id`,
-		project, r.id, r.group, r.embeddable, r.contact, at(r.created), at(r.updated))
+		m.project, r.id, r.group, r.embeddable, r.contact, at(r.created), at(r.updated))
 }
 
 func (m *table) drop(id string) {
 	delete(m.rows, id)
-	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, project, id)
+	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, m.project, id)
 }
 
 // update gives a row a random time and random ids, and stores it.
@@ -122,15 +123,14 @@ func (m *table) list(sort string, ascending bool, after, before int, q url.Value
 // change: each unchanged row comes exactly once, and no row comes twice in an answer.
 func TestListsEqualModel(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	pool, err := pgxpool.New(t.Context(), s.DB.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &table{t: rt, pool: pool, rows: map[string]row{}}
+		m := &table{t: rt, project: project, pool: pool, rows: map[string]row{}}
 		m.exec(`DELETE FROM entries WHERE project_id = $1`, project)
 		for range rapid.IntRange(0, 40).Draw(rt, "rows") {
 			m.change()
@@ -185,8 +185,7 @@ func TestListsEqualModel(t *testing.T) {
 // arrive during the walk.
 func TestWalkOfEvents(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	s.MustIngest(t, "entries", newEntry(project, "en_1", at(1)))
 	random := rand.New(rand.NewPCG(1, 2))
 	var events []any
@@ -197,7 +196,7 @@ func TestWalkOfEvents(t *testing.T) {
 	added := 1000
 	for limit := 1; limit <= 25; limit += 3 {
 		for _, direction := range []string{"ASC", "DESC"} {
-			path := fmt.Sprintf("/projects/pr_1/entries/en_1/events?limit=%d&direction=%s", limit, direction)
+			path := fmt.Sprintf("/projects/"+project+"/entries/en_1/events?limit=%d&direction=%s", limit, direction)
 			times := map[any]int{}
 			last := ""
 			for _, e := range s.Walk(t, key, path, func() {
@@ -225,14 +224,14 @@ func TestWalkOfEvents(t *testing.T) {
 // comes twice, and the next page begins exactly after the last row.
 func TestBigListUnderUpdates(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, own, _ := shared(t)
 	const n, most = 13_000, 3_000
 	for i, list := range []string{
 		"entries?direction=ASC&limit=12000", "entries?sort=created_at&limit=12000",
 		"entries?direction=DESC&limit=12000", "entries-page-views?direction=ASC&limit=12000",
 	} {
 		t.Run(list, func(t *testing.T) {
-			project := fmt.Sprintf("pr_%d", i)
+			project := fmt.Sprintf("%s_%d", own, i)
 			key := s.Keys.Key(project)
 			path := "/projects/" + project + "/" + list
 			fill(t, s, project, n)
@@ -331,18 +330,17 @@ func unmoved(t *testing.T, s *servicetest.Service, project string) map[string]bo
 // many there are.
 func TestManyPageViewsOfOneEntry(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(2)), newEntry(project, "c", at(3)))
 	for entry, n := range map[string]int{"a": 4999, "b": 5001, "c": 12000} {
 		s.Exec(t, `
 			INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
 			                    page_id, page_key, page_index, event_type, seq)
-			SELECT 'pr_1', decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed', i
-			FROM generate_series(1, $2::int) i`, entry, n)
+			SELECT $3, decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed', i
+			FROM generate_series(1, $2::int) i`, entry, n, project)
 	}
 	for _, query := range []string{"?direction=ASC", "?direction=ASC&limit=1", "?limit=2"} {
-		for _, item := range s.Walk(t, key, "/projects/pr_1/entries-page-views"+query+"", nil) {
+		for _, item := range s.Walk(t, key, "/projects/"+project+"/entries-page-views"+query+"", nil) {
 			views := item["page_views"].([]any)
 			want := map[any]int{"a": 4999, "b": 5001, "c": 12000}[item["entry_id"]]
 			if len(views) != want {

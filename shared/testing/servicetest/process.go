@@ -14,9 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // Log is the buffer of a process's output.
@@ -31,15 +29,6 @@ type Process struct {
 
 // asService is the variable of the environment that makes a test binary run its service.
 const asService = "LECTERN_TEST_SERVICE"
-
-// Main is [pgtest.Main] for a package whose tests run its service as a process. In such a process of [StartProcess], the
-// test binary runs commands instead of tests.
-func Main(m *testing.M, commands ...service.Command) {
-	if os.Getenv(asService) != "" {
-		os.Exit(service.Main("service", os.Args[1:], os.Stderr, commands...))
-	}
-	pgtest.Main(m)
-}
 
 // Self is the test binary, for [StartProcess]. It needs a TestMain that calls [Main].
 func Self(t testing.TB) string {

@@ -22,7 +22,7 @@ func (s *Service) CheckTenancy(t *testing.T, store func(project, marker string),
 	t.Helper()
 	const projects, requests, few = 4, 1200, 20
 	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
-	name := func(p int) string { return fmt.Sprintf("pr_%d", p) }
+	name := func(p int) string { return fmt.Sprintf("tenant_%d", p) }
 	var own []string // by project
 	for p := range projects {
 		store(name(p), marker(p))
