@@ -202,13 +202,13 @@ func (p *pods) wakes(ctx context.Context) {
 	changing.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			p.entries.MustIngest(p.t, "entries", newEntry(hostile, "en_wake", time.Now().Add(time.Duration(i))))
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // the rate of this attack, and no wait for a state
 		}
 	})
 	all := clients(20, true)
 	many(ctx, 2000, 100*time.Millisecond, func(i int) {
 		if ask(ctx, all[i%20], p.feed("wait=60&types="+[]string{"entry", "entry_removed"}[i%2]), p.key, hostileNetwork) != 200 {
-			time.Sleep(retryRefused)
+			time.Sleep(retryRefused) // as a client does, see there
 		}
 	})
 	changing.Wait()

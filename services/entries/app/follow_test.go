@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,13 +152,10 @@ func (f *follower) equals(t testing.TB, source *follower) {
 }
 
 // TestLongFollowersOfAKilledService runs 16 senders of one project and 4 followers that copy it, and kills the service
-// three times. No change is lost, out of order or duplicated. LECTERN_FOLLOW sets the time of writing, for example 2m.
+// three times. No change is lost, out of order or duplicated.
 func TestLongFollowersOfAKilledService(t *testing.T) {
 	needs.Long(t)
-	writing := 24 * time.Second
-	if given, err := time.ParseDuration(os.Getenv("LECTERN_FOLLOW")); err == nil {
-		writing = given
-	}
+	const more = 150 // batches and pages between two faults
 	b := servicetest.NewBacking(t, store.Schema())
 	binary := servicetest.Self(t)
 	key := b.Keys.Key(project)
@@ -174,8 +170,9 @@ func TestLongFollowersOfAKilledService(t *testing.T) {
 			defer func() { senders <- struct{}{} }()
 			for n := 0; ; n++ {
 				resource, body := batch(sender, n)
-				for !send(at.Load().InternalURL, resource, body) {
-					time.Sleep(20 * time.Millisecond)
+				if err := eventually.Try(func() error { return send(at.Load().InternalURL, resource, body) }); err != nil {
+					t.Error(err)
+					return
 				}
 				acknowledged.Add(1)
 				select {
@@ -195,11 +192,14 @@ func TestLongFollowersOfAKilledService(t *testing.T) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for {
-				if _, err := f.step(t, at.Load().URL, 1+rand.IntN(300), rand.IntN(3)); err != nil {
-					time.Sleep(20 * time.Millisecond)
-				} else {
-					pages.Add(1)
+				if err := eventually.Try(func() error {
+					_, err := f.step(t, at.Load().URL, 1+rand.IntN(300), rand.IntN(3))
+					return err
+				}); err != nil {
+					t.Error(err)
+					return
 				}
+				pages.Add(1)
 				select {
 				case <-ended:
 					return
@@ -208,12 +208,18 @@ func TestLongFollowersOfAKilledService(t *testing.T) {
 			}
 		}()
 	}
+	// The senders and the followers get on between two faults.
+	progress := func() {
+		t.Helper()
+		sent, read := acknowledged.Load(), pages.Load()
+		eventually.True(t, "changes are sent and read", func() bool { return acknowledged.Load() > sent+more && pages.Load() > read+more })
+	}
 	for range 3 {
-		time.Sleep(writing / 4)
+		progress()
 		at.Load().Kill()
 		at.Store(servicetest.StartProcess(t, b, binary, nil))
 	}
-	time.Sleep(writing / 4)
+	progress()
 	close(ended)
 	for range 16 {
 		<-senders
@@ -250,18 +256,20 @@ func batch(sender, n int) (resource, body string) {
 	return resource, lines.String()
 }
 
-// send sends a batch, and reports whether it was acknowledged.
-func send(base, resource, body string) bool {
+// send sends a batch, and returns an error unless it was acknowledged.
+func send(base, resource, body string) error {
 	req, err := http.NewRequest(http.MethodPost, base+"/internal/"+resource, strings.NewReader(body))
 	if err != nil {
-		return false
+		return err
 	}
 	req.Header.Set("X-Api-Key", servicetest.IngestKey)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err == nil && resp.StatusCode == http.StatusOK
+	if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return err
 }
