@@ -15,20 +15,20 @@ import (
 
 func TestListEmbeddables(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	for query, want := range map[string][]string{
 		"":          {"emb_1", "emb_2", "emb_3"},
 		"?limit=2":  {"emb_1", "emb_2"},
 		"?limit=10": {"emb_1", "emb_2", "emb_3"},
 	} {
-		list, _ := s.List(t, key, "/projects/pr_1/embeddables"+query)
+		list, _ := s.List(t, key, "/projects/"+project+"/embeddables"+query)
 		if diff := cmp.Diff(want, servicetest.Column(list, "embeddable_id")); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
 	}
 	// Exactly the four fields, in the document's order.
-	a := s.Get(t, key, "/projects/pr_1/embeddables?limit=1")
-	const want = `[{"embeddable_id":"emb_1","title":"Title of emb_1","group_id":"gr_1","project_id":"pr_1"}]` + "\n"
+	a := s.Get(t, key, "/projects/"+project+"/embeddables?limit=1")
+	want := `[{"embeddable_id":"emb_1","title":"Title of emb_1","group_id":"gr_1","project_id":"` + project + `"}]` + "\n"
 	if string(a.Body) != want || a.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%s %s, want %s", a.Header.Get("Content-Type"), a.Body, want)
 	}
@@ -66,9 +66,9 @@ func TestWithoutLimitAllCome(t *testing.T) {
 
 func TestGetEmbeddable(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
-	a := s.Get(t, key, "/projects/pr_1/embeddables/emb_1")
-	const want = `{"embeddable_id":"emb_1","title":"Title of emb_1","group_id":"gr_1","project_id":"pr_1","json_string_prod":"{\"flow\":\"emb_1\"}"}` + "\n"
+	s, project, key := demo(t)
+	a := s.Get(t, key, "/projects/"+project+"/embeddables/emb_1")
+	want := `{"embeddable_id":"emb_1","title":"Title of emb_1","group_id":"gr_1","project_id":"` + project + `","json_string_prod":"{\"flow\":\"emb_1\"}"}` + "\n"
 	if a.Status != 200 || string(a.Body) != want {
 		t.Errorf("%d %s, want %s", a.Status, a.Body, want)
 	}
@@ -77,13 +77,13 @@ func TestGetEmbeddable(t *testing.T) {
 		s.MustIngest(t, "embeddable-versions", newVersion(project, id, 1))
 		escaped := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
 		for _, path := range []string{"", "/versions/1"} {
-			a := s.Get(t, key, "/projects/pr_1/embeddables/"+escaped+path)
+			a := s.Get(t, key, "/projects/"+project+"/embeddables/"+escaped+path)
 			var got object
 			if a.JSON(t, &got); a.Status != 200 || got["embeddable_id"] != id {
 				t.Errorf("%q: %d %s", id, a.Status, a.Body)
 			}
 		}
-		if list, _ := s.List(t, key, "/projects/pr_1/embeddables/"+escaped+"/versions"); len(list) != 1 || list[0]["embeddable_id"] != id {
+		if list, _ := s.List(t, key, "/projects/"+project+"/embeddables/"+escaped+"/versions"); len(list) != 1 || list[0]["embeddable_id"] != id {
 			t.Errorf("versions of %q: %v", id, list)
 		}
 	}
@@ -91,7 +91,7 @@ func TestGetEmbeddable(t *testing.T) {
 
 func TestListVersions(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	one, two, ten := listed(newVersion(project, "emb_2", 1)), listed(newVersion(project, "emb_2", 2)), listed(newVersion(project, "emb_2", 10))
 	for query, want := range map[string][]object{
 		"":                       {ten, two, one},
@@ -100,17 +100,17 @@ func TestListVersions(t *testing.T) {
 		"?direction=ASC&limit=2": {one, two},
 		"?limit=1":               {ten},
 	} {
-		list, _ := s.List(t, key, "/projects/pr_1/embeddables/emb_2/versions"+query)
+		list, _ := s.List(t, key, "/projects/"+project+"/embeddables/emb_2/versions"+query)
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
 	}
-	a := s.Get(t, key, "/projects/pr_1/embeddables/emb_2/versions?limit=1")
+	a := s.Get(t, key, "/projects/"+project+"/embeddables/emb_2/versions?limit=1")
 	const want = `[{"embeddable_id":"emb_2","version_number":10,"saved_at":"2022-01-01T00:00:10Z"}]` + "\n"
 	if string(a.Body) != want {
 		t.Errorf("%s, want %s", a.Body, want)
 	}
-	if list, _ := s.List(t, key, "/projects/pr_1/embeddables/emb_1/versions"); list == nil || len(list) != 0 {
+	if list, _ := s.List(t, key, "/projects/"+project+"/embeddables/emb_1/versions"); list == nil || len(list) != 0 {
 		t.Errorf("an embeddable without versions: %v", list)
 	}
 	var more []any
@@ -118,23 +118,25 @@ func TestListVersions(t *testing.T) {
 		more = append(more, newVersion(project, "emb_3", i))
 	}
 	s.MustIngest(t, "embeddable-versions", more...)
-	if list, a := s.List(t, key, "/projects/pr_1/embeddables/emb_3/versions"); len(list) != 10 || a.Header.Get("X-Next-Cursor") == "" {
+	if list, a := s.List(t, key, "/projects/"+project+"/embeddables/emb_3/versions"); len(list) != 10 || a.Header.Get("X-Next-Cursor") == "" {
 		t.Errorf("without a limit: %d of 15", len(list))
 	}
 }
 
 func TestGetVersion(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, project, key := demo(t)
 	const want = `{"embeddable_id":"emb_2","version_number":10,"saved_at":"2022-01-01T00:00:10Z","json_string":"{\"flow\":\"emb_2\",\"version\":10}"}` + "\n"
-	if a := s.Get(t, key, "/projects/pr_1/embeddables/emb_2/versions/10"); a.Status != 200 || string(a.Body) != want {
+	if a := s.Get(t, key, "/projects/"+project+"/embeddables/emb_2/versions/10"); a.Status != 200 || string(a.Body) != want {
 		t.Errorf("%d %s, want %s", a.Status, a.Body, want)
 	}
 }
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, map[string]string{"MAX_LIMIT": "1000"})
+	s := start(t, map[string]string{"MAX_LIMIT": "1000"})
+	demonstrate(t, s, project)
+	key := s.Keys.Key(project)
 	narrow, other := s.Keys.Key(project, auth.EntriesRead), s.Keys.Key("pr_2")
 	revoked, r := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
 	if _, err := s.Keys.Revoke(t.Context(), project, r.ID); err != nil {
@@ -210,18 +212,19 @@ func TestErrors(t *testing.T) {
 
 func TestRepresentation(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
-	fill(t, s, "pr_many", 400)
+	s, project, key := demo(t)
+	many := project + "_many"
+	fill(t, s, many, 400)
 	s.MustIngest(t, "embeddables", servicetest.With(newEmbeddable(project, "emb_long"), "json_string_prod", long(5<<20)))
 	s.CheckRepresentation(t, key,
-		"/projects/pr_1/embeddables", "/projects/pr_1/embeddables?limit=1", "/projects/pr_1/embeddables/emb_1",
-		"/projects/pr_1/embeddables/emb_2/versions", "/projects/pr_1/embeddables/emb_2/versions/1", "/projects/pr_1/embeddables/emb_long")
-	s.CheckRepresentation(t, s.Keys.Key("pr_many"), "/projects/pr_many/embeddables")
-	s.CheckPaging(t, key, "/projects/pr_1/embeddables?limit=1", "/projects/pr_1/embeddables/emb_2/versions?limit=1",
-		"/projects/pr_1/embeddables/emb_2/versions?limit=2&direction=asc")
+		"/projects/"+project+"/embeddables", "/projects/"+project+"/embeddables?limit=1", "/projects/"+project+"/embeddables/emb_1",
+		"/projects/"+project+"/embeddables/emb_2/versions", "/projects/"+project+"/embeddables/emb_2/versions/1", "/projects/"+project+"/embeddables/emb_long")
+	s.CheckRepresentation(t, s.Keys.Key(many), "/projects/"+many+"/embeddables")
+	s.CheckPaging(t, key, "/projects/"+project+"/embeddables?limit=1", "/projects/"+project+"/embeddables/emb_2/versions?limit=1",
+		"/projects/"+project+"/embeddables/emb_2/versions?limit=2&direction=asc")
 
 	// The tag of a long document depends on its content.
-	tag := func() string { return s.Get(t, key, "/projects/pr_1/embeddables/emb_long").Header.Get("ETag") }
+	tag := func() string { return s.Get(t, key, "/projects/"+project+"/embeddables/emb_long").Header.Get("ETag") }
 	before := tag()
 	s.MustIngest(t, "embeddables", servicetest.With(newEmbeddable(project, "emb_long"), "json_string_prod", long(5<<20-1)))
 	if tag() == before {

@@ -6,27 +6,35 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/store"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { servicetest.Main(m) }
 
 const project = "pr_1"
 
 type object = servicetest.Object
 
 // start runs the service over the test's own databases.
-func start(t *testing.T, environ map[string]string) *servicetest.Service {
+func start(t testing.TB, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
 }
 
-func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
+func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
+}
+
+var sharedService servicetest.Shared
+
+// shared returns a service that tests share, a project of t's own, and a key of the project.
+func shared(t *testing.T) (s *servicetest.Service, project, key string) {
+	t.Helper()
+	s, project = sharedService.Get(t, func(t testing.TB) *servicetest.Service { return start(t, nil) })
+	return s, project, s.Keys.Key(project)
 }
 
 // newEmbeddable returns a valid embeddable of a project.
@@ -53,15 +61,21 @@ func listed(version object) object {
 	}
 }
 
-// demo starts the service with three embeddables: the second with three versions, the others with none.
-func demo(t *testing.T, environ map[string]string) (*servicetest.Service, string) {
+// demo is [shared] with the records of demonstrate.
+func demo(t *testing.T) (s *servicetest.Service, project, key string) {
 	t.Helper()
-	s := start(t, environ)
+	s, project, key = shared(t)
+	demonstrate(t, s, project)
+	return s, project, key
+}
+
+// demonstrate stores three embeddables: the second with three versions, the others with none.
+func demonstrate(t *testing.T, s *servicetest.Service, project string) {
+	t.Helper()
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_2"), newEmbeddable(project, "emb_1"), newEmbeddable(project, "emb_3"),
 		newEmbeddable("pr_2", "emb_other"))
 	s.MustIngest(t, "embeddable-versions", newVersion(project, "emb_2", 10), newVersion(project, "emb_2", 2), newVersion(project, "emb_2", 1),
 		newVersion("pr_2", "emb_other", 7))
-	return s, s.Keys.Key(project)
 }
 
 // fill stores n embeddables of project in bulk.

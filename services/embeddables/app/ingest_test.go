@@ -18,9 +18,9 @@ func long(n int) string {
 	return begin + strings.Repeat(pattern, rest/len(pattern)) + strings.Repeat("y", rest%len(pattern)) + end
 }
 
-func definitionOf(t *testing.T, s *servicetest.Service, key, path, field string) string {
+func definitionOf(t *testing.T, s *servicetest.Service, project, key, path, field string) string {
 	t.Helper()
-	a := s.Get(t, key, "/projects/pr_1/embeddables/"+path)
+	a := s.Get(t, key, "/projects/"+project+"/embeddables/"+path)
 	if a.Status != 200 || a.Err != nil {
 		t.Fatalf("%s: %d %.200s %v", path, a.Status, a.Body, a.Err)
 	}
@@ -34,8 +34,7 @@ func definitionOf(t *testing.T, s *servicetest.Service, key, path, field string)
 // which they are split.
 func TestDefinitionsOfAnyLength(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	const part = 256 << 10
 	for i, n := range []int{40, part - 1, part, part + 1, 2*part + 5, 4*part - 2, 4 * part, 4*part + 1, 8 * part, 8*part + 3, 12 << 20} {
 		want := long(n)
@@ -48,10 +47,10 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 			s.MustIngest(t, "embeddables", e)
 			s.MustIngest(t, "embeddable-versions", v)
 		}
-		if got := definitionOf(t, s, key, "emb_1", "json_string_prod"); got != want {
+		if got := definitionOf(t, s, project, key, "emb_1", "json_string_prod"); got != want {
 			t.Errorf("%d bytes: json_string_prod comes back as %d bytes", n, len(got))
 		}
-		if got := definitionOf(t, s, key, fmt.Sprintf("emb_1/versions/%d", i), "json_string"); got != want {
+		if got := definitionOf(t, s, project, key, fmt.Sprintf("emb_1/versions/%d", i), "json_string"); got != want {
 			t.Errorf("%d bytes: json_string comes back as %d bytes", n, len(got))
 		}
 	}
@@ -60,7 +59,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 // TestOneContentIsStoredOnce checks that a project stores each content once, even if several records have it.
 func TestOneContentIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project, _ := shared(t)
 	content := long(600 << 10)
 	for i := range 5 {
 		id := fmt.Sprintf("emb_%d", i)
@@ -68,13 +67,12 @@ func TestOneContentIsStoredOnce(t *testing.T) {
 		s.MustIngest(t, "embeddable-versions", servicetest.With(newVersion(project, id, 1), "json_string", content),
 			servicetest.With(newVersion(project, id, 2), "json_string", content))
 	}
-	s.Exec(t, `DO $$ BEGIN ASSERT (SELECT count(*) FROM definitions) = 3, 'not three parts'; END $$`)
+	s.Exec(t, `SELECT 1 / (count(*) = 3)::int FROM definitions WHERE project_id = $1`, project) // divides by zero unless there are three parts
 }
 
 func TestIngestRules(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	e := func(title string) object { return servicetest.With(newEmbeddable(project, "emb_1"), "title", title) }
 	for _, step := range []struct {
 		name             string
@@ -94,7 +92,7 @@ func TestIngestRules(t *testing.T) {
 			first = 1
 		}
 		in := s.Ingest(t, "embeddables", step.send...)
-		list, _ := s.List(t, key, "/projects/pr_1/embeddables")
+		list, _ := s.List(t, key, "/projects/"+project+"/embeddables")
 		if in.Stored != step.stored || in.Changed != step.stored-first || in.Existing != step.existing || in.Rejected != 0 || len(list) != 1 || list[0]["title"] != step.want {
 			t.Errorf("%s: %+v, %v; want %d stored, %d existing, title %s", step.name, in, list, step.stored, step.existing, step.want)
 		}
@@ -113,7 +111,7 @@ func TestIngestRules(t *testing.T) {
 		{"other content between good ones", []any{v(3, "3"), v(1, `"other"`), v(4, "4"), v(2, "2")}, 2, 1, []int{2}},
 		{"another time", []any{servicetest.With(v(1, "1"), "saved_at", "2022-02-02T00:00:00Z")}, 0, 0, []int{1}},
 		{"the first of a number stays", []any{v(5, "5"), v(5, `"other"`), v(5, "5"), v(6, "6")}, 2, 1, []int{2}},
-		{"of projects mixed", []any{v(1, "7"), servicetest.With(v(1, "7"), "project_id", "pr_2"), v(2, "7"), servicetest.With(v(1, "8"), "project_id", "pr_2")}, 1, 0, []int{1, 3, 4}},
+		{"of projects mixed", []any{v(1, "7"), servicetest.With(v(1, "7"), "project_id", project+"_other"), v(2, "7"), servicetest.With(v(1, "8"), "project_id", project+"_other")}, 1, 0, []int{1, 3, 4}},
 		{"the same instant told otherwise", []any{servicetest.With(v(1, "1"), "saved_at", "2022-01-01T02:00:01.000+02:00")}, 0, 1, nil},
 	} {
 		in := s.Ingest(t, "embeddable-versions", step.send...)
@@ -129,31 +127,30 @@ func TestIngestRules(t *testing.T) {
 		}
 	}
 	for number, want := range map[int]string{1: "1", 2: "2", 3: "3", 4: "4", 5: "5", 6: "6"} {
-		if got := definitionOf(t, s, key, fmt.Sprintf("emb_1/versions/%d", number), "json_string"); got != want {
+		if got := definitionOf(t, s, project, key, fmt.Sprintf("emb_1/versions/%d", number), "json_string"); got != want {
 			t.Errorf("version %d is %q", number, got)
 		}
 	}
 	// The rejected record stored no definition. Otherwise this divides by zero.
-	s.Exec(t, `SELECT 1 / (count(*) = 0)::int FROM definitions WHERE content = '"other"'`)
+	s.Exec(t, `SELECT 1 / (count(*) = 0)::int FROM definitions WHERE project_id = $1 AND content = '"other"'`, project)
 }
 
 // TestVersionsBeforeTheirEmbeddable checks that versions may arrive before their embeddable, and are visible once it is
 // stored.
 func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	s.MustIngest(t, "embeddable-versions", newVersion(project, "emb_later", 1))
 	for _, path := range []string{"/versions", "/versions/1"} {
-		if a := s.Get(t, key, "/projects/pr_1/embeddables/emb_later"+path); a.Status != 404 {
+		if a := s.Get(t, key, "/projects/"+project+"/embeddables/emb_later"+path); a.Status != 404 {
 			t.Errorf("%s before the embeddable: %d", path, a.Status)
 		}
 	}
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_later"))
-	if list, _ := s.List(t, key, "/projects/pr_1/embeddables/emb_later/versions"); len(list) != 1 {
+	if list, _ := s.List(t, key, "/projects/"+project+"/embeddables/emb_later/versions"); len(list) != 1 {
 		t.Errorf("versions that came before their embeddable: %v", list)
 	}
-	if got := definitionOf(t, s, key, "emb_later/versions/1", "json_string"); got != `{"flow":"emb_later","version":1}` {
+	if got := definitionOf(t, s, project, key, "emb_later/versions/1", "json_string"); got != `{"flow":"emb_later","version":1}` {
 		t.Errorf("its definition: %s", got)
 	}
 }
@@ -162,14 +159,13 @@ func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
 	e := func(data string) string {
-		return fmt.Sprintf(`{"embeddable_id":"x","title":"t","group_id":"g","project_id":"pr_1","json_string_prod":%s}`, data)
+		return fmt.Sprintf(`{"embeddable_id":"x","title":"t","group_id":"g","project_id":"`+project+`","json_string_prod":%s}`, data)
 	}
 	v := func(number, data string) string {
-		return fmt.Sprintf(`{"embeddable_id":"x","project_id":"pr_1","version_number":%s,"saved_at":"2022-01-01T00:00:00Z","json_string":%s}`, number, data)
+		return fmt.Sprintf(`{"embeddable_id":"x","project_id":"`+project+`","version_number":%s,"saved_at":"2022-01-01T00:00:00Z","json_string":%s}`, number, data)
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
@@ -192,7 +188,9 @@ func TestHostileRecords(t *testing.T) {
 		{"over MAX_RECORD_BYTES", "embeddables", e(`"` + strings.Repeat(" ", 16<<20) + `1"`), "record_too_large", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s.Exec(t, `TRUNCATE embeddables, versions, definitions`)
+			for _, table := range []string{"embeddables", "versions", "definitions"} {
+				s.Exec(t, `DELETE FROM `+table+` WHERE project_id = $1`, project)
+			}
 			s.MustIngest(t, "embeddables", newEmbeddable(project, "x"))
 			before, after := any(newEmbeddable(project, "before")), any(newEmbeddable(project, "after"))
 			path, field := "x", "json_string_prod"
@@ -214,7 +212,7 @@ func TestHostileRecords(t *testing.T) {
 			if in.Stored != 3 || in.Rejected != 0 {
 				t.Fatalf("%+v", in)
 			}
-			if got := definitionOf(t, s, key, path, field); got != tt.want {
+			if got := definitionOf(t, s, project, key, path, field); got != tt.want {
 				t.Errorf("the definition came back as %.80q", got)
 			}
 		})
@@ -225,8 +223,7 @@ func TestHostileRecords(t *testing.T) {
 // once.
 func TestConcurrentIngest(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	const records, senders = 40, 6
 	stored := make([]int, senders)
 	var all sync.WaitGroup
@@ -251,14 +248,14 @@ func TestConcurrentIngest(t *testing.T) {
 	for _, n := range stored {
 		total += n
 	}
-	if list, _ := s.List(t, key, "/projects/pr_1/embeddables"); len(list) != records || total != 3*records {
+	if list, _ := s.List(t, key, "/projects/"+project+"/embeddables"); len(list) != records || total != 3*records {
 		t.Errorf("%d embeddables, %d stored in all", len(list), total)
 	}
 }
 
 func TestIngestKeys(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s, _, key := demo(t)
 	for _, path := range []string{"/internal/embeddables", "/internal/embeddable-versions"} {
 		for _, k := range []string{"", key, "nonsense", servicetest.InternalKey} {
 			a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: path, Key: k, Body: strings.NewReader("{}")})

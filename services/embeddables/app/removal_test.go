@@ -9,7 +9,9 @@ import (
 
 func TestRemoveProject(t *testing.T) {
 	t.Parallel()
-	s, key := demo(t, nil)
+	s := start(t, nil)
+	demonstrate(t, s, project)
+	key := s.Keys.Key(project)
 	fill(t, s, project, 9_997)
 	servicetest.CheckProjectRemoval(t, s, startOn(t, s.Backing, map[string]string{"REMOVE_DATABASE_URL": ""}), project,
 		`{"embeddables":10000,"versions":0,"definitions":0,"more":true}`,

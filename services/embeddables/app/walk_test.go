@@ -18,13 +18,12 @@ import (
 // embeddable that is not removed comes exactly once.
 func TestWalkOfEmbeddables(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	put := func(ids ...string) {
-		s.Exec(t, `INSERT INTO embeddables SELECT 'pr_1', id, 't', 'g', sha256('{}') FROM unnest($1::text[]) id ON CONFLICT DO NOTHING`, ids)
+		s.Exec(t, `INSERT INTO embeddables SELECT $2, id, 't', 'g', sha256('{}') FROM unnest($1::text[]) id ON CONFLICT DO NOTHING`, ids, project)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		s.Exec(t, `DELETE FROM embeddables`)
+		s.Exec(t, `DELETE FROM embeddables WHERE project_id = $1`, project)
 		id := rapid.StringMatching(`[a-dA-D_é\x{10FFFF}]{1,3}`)
 		there := map[string]bool{}
 		ids := rapid.SliceOfN(id, 0, 20).Draw(rt, "ids")
@@ -37,8 +36,8 @@ func TestWalkOfEmbeddables(t *testing.T) {
 			want = append(want, v)
 		}
 		slices.Sort(want)
-		path := fmt.Sprintf("/projects/pr_1/embeddables?limit=%d", rapid.IntRange(1, 7).Draw(rt, "limit"))
-		for _, p := range []string{path, "/projects/pr_1/embeddables"} {
+		path := fmt.Sprintf("/projects/"+project+"/embeddables?limit=%d", rapid.IntRange(1, 7).Draw(rt, "limit"))
+		for _, p := range []string{path, "/projects/" + project + "/embeddables"} {
 			if diff := gocmp.Diff(want, servicetest.Column(s.Walk(t, key, p, nil), "embeddable_id")); diff != "" {
 				rt.Fatalf("%s: %s", p, diff)
 			}
@@ -48,7 +47,7 @@ func TestWalkOfEmbeddables(t *testing.T) {
 			v := id.Draw(rt, "changed")
 			changed[v] = true
 			if there[v] {
-				s.Exec(t, `DELETE FROM embeddables WHERE embeddable_id = $1`, v)
+				s.Exec(t, `DELETE FROM embeddables WHERE project_id = $1 AND embeddable_id = $2`, project, v)
 			} else {
 				put(v)
 			}
@@ -68,8 +67,7 @@ func TestWalkOfEmbeddables(t *testing.T) {
 // TestWalkOfVersions walks through versions with every limit and in both directions.
 func TestWalkOfVersions(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	key := s.Keys.Key(project)
+	s, project, key := shared(t)
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_1"))
 	numbers := []int{0, 1, 2, 3, 5, 8, 13, 700, 1 << 40, 1<<53 - 1}
 	for _, n := range numbers {
@@ -82,7 +80,7 @@ func TestWalkOfVersions(t *testing.T) {
 				slices.Reverse(want)
 			}
 			var got []int
-			for _, v := range s.Walk(t, key, fmt.Sprintf("/projects/pr_1/embeddables/emb_1/versions?limit=%d&direction=%s", limit, direction), nil) {
+			for _, v := range s.Walk(t, key, fmt.Sprintf("/projects/"+project+"/embeddables/emb_1/versions?limit=%d&direction=%s", limit, direction), nil) {
 				got = append(got, int(v["version_number"].(float64)))
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
@@ -91,22 +89,22 @@ func TestWalkOfVersions(t *testing.T) {
 		}
 	}
 	// More than one chunk.
-	s.Exec(t, `INSERT INTO versions SELECT 'pr_1', 'emb_1', 1000000 + i, '2022-01-01Z', sha256('{}') FROM generate_series(1, 12000) i`)
+	s.Exec(t, `INSERT INTO versions SELECT $1, 'emb_1', 1000000 + i, '2022-01-01Z', sha256('{}') FROM generate_series(1, 12000) i`, project)
 	for _, query := range []string{"limit=11000", "limit=11000&direction=asc", "limit=1000000"} {
-		a := s.Get(t, key, "/projects/pr_1/embeddables/emb_1/versions?"+query)
+		a := s.Get(t, key, "/projects/"+project+"/embeddables/emb_1/versions?"+query)
 		want := map[bool]int{true: 12010, false: 11000}[query == "limit=1000000"]
 		if n := bytes.Count(a.Body, []byte(`"version_number"`)); n != want || (a.Header.Get("Link") != "") != (want == 11000) {
 			t.Errorf("%s: %d versions, want %d, Link %q", query, n, want, a.Header.Get("Link"))
 		}
 	}
-	if n := len(s.Walk(t, key, "/projects/pr_1/embeddables/emb_1/versions?limit=7000", nil)); n != 12010 {
+	if n := len(s.Walk(t, key, "/projects/"+project+"/embeddables/emb_1/versions?limit=7000", nil)); n != 12010 {
 		t.Errorf("a walk of long pages gave %d versions", n)
 	}
 }
 
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, _, _ := shared(t)
 	store := func(project, marker string) {
 		for e := range 6 {
 			id := fmt.Sprintf("emb_%d", e)

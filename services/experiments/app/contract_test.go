@@ -15,7 +15,7 @@ import (
 
 func TestListExperiments(t *testing.T) {
 	t.Parallel()
-	s := demo(t, nil)
+	s, project := demo(t)
 	for query, want := range map[string][]string{
 		"":                                      {"ex_7", "ex_6", "ex_5", "ex_4", "ex_3", "ex_8", "ex_2", "ex_1"},
 		"?limit=3":                              {"ex_7", "ex_6", "ex_5"},
@@ -28,7 +28,7 @@ func TestListExperiments(t *testing.T) {
 		"?status=running&limit=1":               {"ex_8"},
 		"?limit=1000000&status=w%69nner_picked": {"ex_4"},
 	} {
-		list, _ := s.List(t, "", "/projects/pr_1/experiments"+query)
+		list, _ := s.List(t, "", "/projects/"+project+"/experiments"+query)
 		if diff := cmp.Diff(want, servicetest.Column(list, "id")); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
@@ -42,17 +42,17 @@ func TestListExperiments(t *testing.T) {
 
 func TestGetExperiment(t *testing.T) {
 	t.Parallel()
-	s := demo(t, nil)
+	s, project := demo(t)
 	// Every field, in the document's order.
 	const full = `{"id":"ex_2","experimentId":"ex_2","flowId":"emb_1","name":"Name of ex_2","hypothesis":"It helps.",` +
 		`"impact_metrics":["conversion","time \"on\" page"],"no_impact_metrics":[],"created_at":"2022-01-01T00:00:02Z","updated_at":"2022-01-01T00:00:02Z",` +
 		`"observations":"none","outcome":"open","attachments":"[ {\"url\":\"https://example.com/a.png\",\"name\":\"a\"} ]",` +
 		`"variants":"{\"control\":{\"weight\":1.0},\"variant_a\":{\"weight\":1}}","flow_ids":["emb_1","emb_2"],` +
 		`"paused_showing_variant":"control","winner_variant":"variant_a","status":"running"}`
-	if a := s.Get(t, "", "/projects/pr_1/experiments/ex_2"); a.Status != 200 || string(a.Body) != full+"\n" {
+	if a := s.Get(t, "", "/projects/"+project+"/experiments/ex_2"); a.Status != 200 || string(a.Body) != full+"\n" {
 		t.Errorf("%d %s\nwant %s", a.Status, a.Body, full)
 	}
-	if a := s.Get(t, "", "/projects/pr_1/experiments?status=running"); !bytes.Contains(a.Body, []byte(full)) {
+	if a := s.Get(t, "", "/projects/"+project+"/experiments?status=running"); !bytes.Contains(a.Body, []byte(full)) {
 		t.Errorf("the list has it otherwise: %s", a.Body)
 	}
 	// A field that is null or absent is returned as null.
@@ -64,14 +64,14 @@ func TestGetExperiment(t *testing.T) {
 	}
 	s.MustIngest(t, "experiments", bare)
 	var got object
-	s.Get(t, "", "/projects/pr_1/experiments/ex_9").JSON(t, &got)
+	s.Get(t, "", "/projects/"+project+"/experiments/ex_9").JSON(t, &got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, id := range []string{"a/b", "ünï", "100%", "a b", "?#&=", ".", "..", "history", strings.Repeat("é", 128)} {
 		s.MustIngest(t, "experiments", newExperiment(project, id, 1, "draft"))
 		escaped := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
-		a := s.Get(t, "", "/projects/pr_1/experiments/"+escaped)
+		a := s.Get(t, "", "/projects/"+project+"/experiments/"+escaped)
 		if a.JSON(t, &got); a.Status != 200 || got["id"] != id || got["experimentId"] != id {
 			t.Errorf("%q: %d %s", id, a.Status, a.Body)
 		}
@@ -106,7 +106,8 @@ func TestWithoutLimitAllCome(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	s := demo(t, map[string]string{"MAX_LIMIT": "1000"})
+	s := start(t, map[string]string{"MAX_LIMIT": "1000"})
+	demonstrate(t, s, project)
 	const (
 		list = "/projects/pr_1/experiments"
 		one  = "/projects/pr_1/experiments/ex_1"
@@ -149,17 +150,20 @@ func TestErrors(t *testing.T) {
 
 func TestRepresentation(t *testing.T) {
 	t.Parallel()
-	s := demo(t, nil)
-	fill(t, s, "pr_many", 400)
-	s.CheckRepresentation(t, "", "/projects/pr_1/experiments", "/projects/pr_1/experiments?limit=2", "/projects/pr_1/experiments?status=paused",
-		"/projects/pr_1/experiments/ex_1", "/projects/pr_1/experiments/ex_1/history", "/projects/pr_many/experiments", "/projects/pr_unknown/experiments")
-	s.CheckPaging(t, "", "/projects/pr_1/experiments?limit=1", "/projects/pr_1/experiments?status=running&limit=1", "/projects/pr_many/experiments?limit=300")
+	s, project := demo(t)
+	many := project + "_many"
+	fill(t, s, many, 400)
+	s.CheckRepresentation(t, "", "/projects/"+project+"/experiments", "/projects/"+project+"/experiments?limit=2", "/projects/"+project+"/experiments?status=paused",
+		"/projects/"+project+"/experiments/ex_1", "/projects/"+project+"/experiments/ex_1/history", "/projects/"+many+"/experiments", "/projects/pr_unknown/experiments")
+	s.CheckPaging(t, "", "/projects/"+project+"/experiments?limit=1", "/projects/"+project+"/experiments?status=running&limit=1", "/projects/"+many+"/experiments?limit=300")
 }
 
 // TestAccess checks each value of EXPERIMENTS_AUTH with and without keys.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	b := demo(t, nil).Backing
+	shown := start(t, nil)
+	demonstrate(t, shown, project)
+	b := shown.Backing
 	good, narrow, other := b.Keys.Key(project), b.Keys.Key(project, auth.EntriesRead), b.Keys.Key("pr_2")
 	for _, tt := range []struct {
 		access                            string
@@ -222,7 +226,9 @@ func TestAnonymousRate(t *testing.T) {
 // TestWithoutIngest checks that a service without INGEST_DATABASE_URL stores no records.
 func TestWithoutIngest(t *testing.T) {
 	t.Parallel()
-	b := demo(t, nil).Backing
+	shown := start(t, nil)
+	demonstrate(t, shown, project)
+	b := shown.Backing
 	s := startOn(t, b, map[string]string{"INGEST_DATABASE_URL": ""})
 	if a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/experiments", Key: servicetest.IngestKey}); a.Status != 404 {
 		t.Errorf("ingest: %d %s", a.Status, a.Body)

@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { servicetest.Main(m) }
 
 const project = "pr_1"
 
@@ -21,14 +20,22 @@ type object = servicetest.Object
 func with(o object, name string, value any) object { return servicetest.With(o, name, value) }
 
 // start runs the service over the test's own databases.
-func start(t *testing.T, environ map[string]string) *servicetest.Service {
+func start(t testing.TB, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
 }
 
-func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
+func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
+}
+
+var sharedService servicetest.Shared
+
+// shared returns a service that tests share, and a project of t's own.
+func shared(t *testing.T) (s *servicetest.Service, project string) {
+	t.Helper()
+	return sharedService.Get(t, func(t testing.TB) *servicetest.Service { return start(t, nil) })
 }
 
 // at returns the time n seconds into 2022, as the API returns it.
@@ -50,16 +57,22 @@ func newExperiment(project, id string, created int, status string) object {
 // given returns an ingested experiment as the API returns it.
 func given(e object) object { return with(e, "project_id", servicetest.Absent) }
 
-// demo starts the service with an experiment of each status and one without a status.
-func demo(t *testing.T, environ map[string]string) *servicetest.Service {
+// demo is [shared] with the records of demonstrate.
+func demo(t *testing.T) (s *servicetest.Service, project string) {
 	t.Helper()
-	s := start(t, environ)
+	s, project = shared(t)
+	demonstrate(t, s, project)
+	return s, project
+}
+
+// demonstrate stores an experiment of each status and one without a status.
+func demonstrate(t *testing.T, s *servicetest.Service, project string) {
+	t.Helper()
 	s.MustIngest(t, "experiments",
 		newExperiment(project, "ex_1", 1, "draft"), newExperiment(project, "ex_2", 2, "running"), newExperiment(project, "ex_3", 3, "paused"),
 		newExperiment(project, "ex_4", 4, "winner_picked"), newExperiment(project, "ex_5", 5, "completed"), newExperiment(project, "ex_6", 6, "discarded"),
 		newExperiment(project, "ex_8", 2, "running"), with(newExperiment(project, "ex_7", 7, "draft"), "status", nil),
 		newExperiment("pr_2", "ex_other", 9, "running"))
-	return s
 }
 
 // fill stores n experiments of project in bulk, in threes of equal times.

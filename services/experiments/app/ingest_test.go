@@ -14,9 +14,9 @@ import (
 )
 
 // history returns the changes of an experiment's status, without the times when they were recorded.
-func history(t *testing.T, s *servicetest.Service, id string) []string {
+func history(t *testing.T, s *servicetest.Service, project, id string) []string {
 	t.Helper()
-	a := s.Get(t, "", "/projects/pr_1/experiments/"+id+"/history")
+	a := s.Get(t, "", "/projects/"+project+"/experiments/"+id+"/history")
 	if a.Status != 200 {
 		t.Fatalf("history of %s: %d %s", id, a.Status, a.Body)
 	}
@@ -34,7 +34,7 @@ func history(t *testing.T, s *servicetest.Service, id string) []string {
 
 func TestIngestRules(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project := shared(t)
 	e := func(updated int, name, status string) object {
 		return with(with(newExperiment(project, "ex_1", 1, status), "updated_at", at(updated)), "name", name)
 	}
@@ -64,12 +64,12 @@ func TestIngestRules(t *testing.T) {
 		}
 		in := s.Ingest(t, "experiments", step.send...)
 		var got object
-		s.Get(t, "", "/projects/pr_1/experiments/ex_1").JSON(t, &got)
+		s.Get(t, "", "/projects/"+project+"/experiments/ex_1").JSON(t, &got)
 		if in.Stored != step.stored || in.Changed != step.stored-first || in.Existing != step.existing || in.Rejected != 0 || got["name"] != step.want {
 			t.Errorf("%s: %+v, name %v; want %d stored, %d existing, %s", step.name, in, got["name"], step.stored, step.existing, step.want)
 		}
 		want = append(want, step.changes...)
-		if diff := cmp.Diff(want, history(t, s, "ex_1")); diff != "" {
+		if diff := cmp.Diff(want, history(t, s, project, "ex_1")); diff != "" {
 			t.Errorf("%s: the history: %s", step.name, diff)
 		}
 	}
@@ -79,7 +79,7 @@ func TestIngestRules(t *testing.T) {
 // one.
 func TestHistoryEqualsModel(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project := shared(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	statuses := []any{"draft", "running", "paused", "winner_picked", "completed", "discarded", nil}
 	type state struct {
@@ -104,7 +104,7 @@ func TestHistoryEqualsModel(t *testing.T) {
 		s.MustIngest(t, "experiments", batch...)
 	}
 	for id := range stored {
-		if diff := cmp.Diff(want[id], history(t, s, id)); diff != "" {
+		if diff := cmp.Diff(want[id], history(t, s, project, id)); diff != "" {
 			t.Errorf("%s: %s", id, diff)
 		}
 	}
@@ -114,11 +114,11 @@ func TestHistoryEqualsModel(t *testing.T) {
 // byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project := shared(t)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
 	// line returns an experiment as text, with one field in addition to the required ones.
 	line := func(field, value string) string {
-		return fmt.Sprintf(`{"project_id":"pr_1","id":"x","experimentId":"x","flowId":"f","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:00Z",%q:%s}`, field, value)
+		return fmt.Sprintf(`{"project_id":"`+project+`","id":"x","experimentId":"x","flowId":"f","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:00Z",%q:%s}`, field, value)
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
@@ -148,7 +148,8 @@ func TestHostileRecords(t *testing.T) {
 		{"empty status", "status", `""`, "invalid_field", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s.Exec(t, `TRUNCATE experiments, status_changes`)
+			s.Exec(t, `DELETE FROM experiments WHERE project_id = $1`, project)
+			s.Exec(t, `DELETE FROM status_changes WHERE project_id = $1`, project)
 			in := s.Ingest(t, "experiments", newExperiment(project, "before", 1, "draft"), line(tt.field, tt.value), "", newExperiment(project, "after", 1, "draft"))
 			if tt.code != "" {
 				if in.Stored != 2 || in.Rejected != 1 || len(in.Rejects) != 1 || in.Rejects[0].Line != 2 || in.Rejects[0].Code != tt.code || len(in.Rejects[0].Message) > 1000 {
@@ -160,11 +161,11 @@ func TestHostileRecords(t *testing.T) {
 				t.Fatalf("%+v", in)
 			}
 			var got object
-			s.Get(t, "", "/projects/pr_1/experiments/x").JSON(t, &got)
+			s.Get(t, "", "/projects/"+project+"/experiments/x").JSON(t, &got)
 			if diff := cmp.Diff(tt.want, got[tt.field]); diff != "" {
 				t.Errorf("came back otherwise: %.300s", diff)
 			}
-			list, _ := s.List(t, "", "/projects/pr_1/experiments")
+			list, _ := s.List(t, "", "/projects/"+project+"/experiments")
 			if diff := cmp.Diff(tt.want, list[2][tt.field]); diff != "" {
 				t.Errorf("is listed otherwise: %.300s", diff)
 			}
@@ -190,7 +191,7 @@ func TestHostileRecords(t *testing.T) {
 // change is stored once.
 func TestConcurrentIngest(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project := shared(t)
 	const records, senders = 30, 6
 	var all sync.WaitGroup
 	for i := range senders {
@@ -207,13 +208,13 @@ func TestConcurrentIngest(t *testing.T) {
 		})
 	}
 	all.Wait()
-	list, _ := s.List(t, "", "/projects/pr_1/experiments?status=running")
+	list, _ := s.List(t, "", "/projects/"+project+"/experiments?status=running")
 	if len(list) != records {
 		t.Fatalf("%d experiments run", len(list))
 	}
 	for n := range records {
 		want := []string{at(n) + " draft", at(100) + " running"}
-		if diff := cmp.Diff(want, history(t, s, fmt.Sprintf("ex_%02d", n))); diff != "" {
+		if diff := cmp.Diff(want, history(t, s, project, fmt.Sprintf("ex_%02d", n))); diff != "" {
 			t.Errorf("ex_%02d: %s", n, diff)
 		}
 	}

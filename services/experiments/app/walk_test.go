@@ -24,10 +24,10 @@ type row struct {
 // change: each unchanged row comes exactly once.
 func TestListsEqualModel(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s, project := shared(t)
 	statuses := []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
 	rapid.Check(t, func(rt *rapid.T) {
-		s.Exec(t, `DELETE FROM experiments`)
+		s.Exec(t, `DELETE FROM experiments WHERE project_id = $1`, project)
 		rows := map[string]row{}
 		put := func(list ...row) {
 			ids, states, seconds := make([]string, len(list)), make([]string, len(list)), make([]int, len(list))
@@ -37,9 +37,9 @@ func TestListsEqualModel(t *testing.T) {
 			}
 			s.Exec(t, `
 				INSERT INTO experiments (project_id, experiment_id, flow_id, created_at, updated_at, status, changes)
-				SELECT DISTINCT ON (id) 'pr_1', id, 'f', '2022-01-01Z'::timestamptz + second * interval '1 s', '2022-01-01Z', status, 1
+				SELECT DISTINCT ON (id) $4, id, 'f', '2022-01-01Z'::timestamptz + second * interval '1 s', '2022-01-01Z', status, 1
 				FROM unnest($1::text[], $2::text[], $3::int[]) WITH ORDINALITY AS u (id, status, second, line) ORDER BY id, line DESC
-				ON CONFLICT (project_id, experiment_id) DO UPDATE SET status = excluded.status, created_at = excluded.created_at`, ids, states, seconds)
+				ON CONFLICT (project_id, experiment_id) DO UPDATE SET status = excluded.status, created_at = excluded.created_at`, ids, states, seconds, project)
 		}
 		random := rapid.Custom(func(t *rapid.T) row {
 			return row{rapid.StringMatching(`[a-cA-Cé]{1,2}`).Draw(t, "id"), rapid.SampledFrom(statuses).Draw(t, "status"), rapid.IntRange(0, 5).Draw(t, "created")}
@@ -57,7 +57,7 @@ func TestListsEqualModel(t *testing.T) {
 		for i, r := range list {
 			want[i] = r.id
 		}
-		path := "/projects/pr_1/experiments?"
+		path := "/projects/" + project + "/experiments?"
 		if status != "" {
 			path += "status=" + status + "&"
 		}
@@ -88,7 +88,9 @@ var equateEmpty = gocmp.Transformer("empty", func(l []string) []string { return 
 
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	b := demo(t, nil).Backing
+	shown := start(t, nil)
+	demonstrate(t, shown, project)
+	b := shown.Backing
 	s := startOn(t, b, map[string]string{"EXPERIMENTS_AUTH": "required"})
 	store := func(project, marker string) {
 		for e := range 6 {
@@ -103,15 +105,15 @@ func TestTenancy(t *testing.T) {
 
 func TestCursorsOfOtherLists(t *testing.T) {
 	t.Parallel()
-	s := demo(t, nil)
+	s, project := demo(t)
 	for i := range 3 {
-		s.MustIngest(t, "experiments", newExperiment("pr_2", fmt.Sprintf("ex_%d", i), i, "paused"), newExperiment(project, fmt.Sprintf("ex_p%d", i), i, "paused"))
+		s.MustIngest(t, "experiments", newExperiment(project+"_other", fmt.Sprintf("ex_%d", i), i, "paused"), newExperiment(project, fmt.Sprintf("ex_p%d", i), i, "paused"))
 	}
 	s.CheckCursors(t, func(string) string { return "" },
-		"/projects/pr_1/experiments?limit=1",
-		"/projects/pr_1/experiments?limit=1&status=running",
-		"/projects/pr_1/experiments?limit=1&status=paused",
-		"/projects/pr_2/experiments?limit=1",
-		"/projects/pr_2/experiments?limit=1&status=paused",
+		"/projects/"+project+"/experiments?limit=1",
+		"/projects/"+project+"/experiments?limit=1&status=running",
+		"/projects/"+project+"/experiments?limit=1&status=paused",
+		"/projects/"+project+"_other/experiments?limit=1",
+		"/projects/"+project+"_other/experiments?limit=1&status=paused",
 	)
 }
