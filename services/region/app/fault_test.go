@@ -24,7 +24,7 @@ func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 // insert stores a project by SQL.
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
-	execute(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
+	s.Exec(t, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
 }
 
 // TestChangeIsSeenEverywhere checks that every process sees a change when its copy is too old.

@@ -21,12 +21,12 @@ func TestReadyLooksAtTheSchema(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	// Without the table that records the migrations, the schema counts as missing.
-	execute(t, s, `ALTER TABLE region_migrations RENAME TO lost`)
+	s.Exec(t, `ALTER TABLE region_migrations RENAME TO lost`)
 	eventually.True(t, "it is not ready", func() bool {
 		a := ready()
 		return a.Status == 503 && strings.Contains(string(a.Body), `"schema":"failing"`) && strings.Contains(string(a.Body), `"postgres":"ok"`)
 	})
-	execute(t, s, `ALTER TABLE lost RENAME TO region_migrations`)
+	s.Exec(t, `ALTER TABLE lost RENAME TO region_migrations`)
 	eventually.True(t, "it is ready", func() bool { return ready().Status == 200 })
 }
 
