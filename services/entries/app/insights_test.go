@@ -32,7 +32,7 @@ func TestInsights(t *testing.T) {
 // TestLongInsights does the same with more questions.
 func TestLongInsights(t *testing.T) {
 	needs.Long(t)
-	checkInsights(t, uint64(time.Now().UnixNano()), 1000, 10)
+	checkInsights(t, uint64(time.Now().UnixNano()), 400, 8)
 }
 
 func checkInsights(t *testing.T, seed uint64, questions, rounds int) {
