@@ -145,8 +145,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestWalkBetweenPrimaryAndStandby follows cursors while the reads move between the primary and a standby that lags,
-// dies and comes back. No record that both have is missing or comes twice.
+// TestWalkBetweenPrimaryAndStandby follows cursors while the reads move between the primary and a standby that lags
+// or dies and comes back. No record that both have is missing or comes twice.
 func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.PrivatePrimary(t, nil)
@@ -173,19 +173,19 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 			extra++
 			s.MustIngest(t, "entries", newEntry(project, fmt.Sprintf("new_%s_%d", direction, extra), time.Date(2021, 1, 1, 0, 0, extra, 0, time.UTC)),
 				newEntry(project, fmt.Sprintf("newer_%s_%d", direction, extra), time.Date(2023, 1, 1, 0, 0, extra, 0, time.UTC)))
-			switch page {
-			case 2:
+			switch fmt.Sprint(direction, " ", page) {
+			case "ASC 2":
 				superuser(t, standby, b.DB.Name, `SELECT pg_wal_replay_pause()`)
 				s.MustIngest(t, "entries", newEntry(project, "paused_"+direction, time.Date(2023, 2, 1, 0, 0, 0, 0, time.UTC)))
 				await(out)
-			case 5:
+			case "ASC 5":
 				superuser(t, standby, b.DB.Name, `SELECT pg_wal_replay_resume()`)
 				await(in)
-			case 7:
+			case "DESC 7":
 				if err := standby.Kill(); err != nil {
 					t.Fatal(err)
 				}
-			case 9:
+			case "DESC 9":
 				if err := standby.Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
@@ -82,7 +83,7 @@ func TestPasswordOfRoles(t *testing.T) {
 		superuser(t, server, "", fmt.Sprintf("ALTER ROLE %s PASSWORD 'second of %s'", role, variable))
 	}
 	tried, open := attempts(t, s), queryInt(t, s, readers)
-	busy := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: key, Paths: small, Clients: 12})
+	busy := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: key, Paths: small, Clients: 12, Pause: 2 * time.Millisecond})
 	eventually.True(t, "more connections are tried than the pool holds", func() bool { return attempts(t, s) > tried+20 })
 	busy.Await(100)
 	s.MustIngest(t, "entries", newEntry("pr_2", "en_2", at(2)))

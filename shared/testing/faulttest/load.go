@@ -47,7 +47,7 @@ type LoadOptions struct {
 	Method  string        // GET when empty
 	Body    string        // of each request; JSON
 	Clients int           // at once; 4 when 0
-	Pause   time.Duration // between a client's answers; 2 ms when 0, none when negative
+	Pause   time.Duration // between a client's answers; 10 ms when 0, none when negative
 
 	// Timeout is the time-out of a client, 2 min when 0. A time-out is a wrong answer.
 	Timeout time.Duration
@@ -91,7 +91,7 @@ func Start(t testing.TB, url string, o LoadOptions) *Load {
 		o.Clients = 4
 	}
 	if o.Pause == 0 {
-		o.Pause = 2 * time.Millisecond
+		o.Pause = 10 * time.Millisecond
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
