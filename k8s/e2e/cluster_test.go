@@ -29,6 +29,7 @@ type release struct {
 	sample    string   // image of the sample programs
 	nodeExec  []string // a command that runs others on the node; empty: there is none
 	cli       string   // the command line's program
+	logs      string   // folder for the logs of pods after a failure
 
 	apiKey, ingestKey, internalKey string
 }
@@ -80,6 +81,53 @@ func (r *release) helm(t testing.TB, args ...string) string {
 		t.Fatalf("%v\n%s\n%s\n%s", err, out, pods, events)
 	}
 	return out
+}
+
+// keepLogs writes the logs of the release's pods into files if the test failed, and shows the faults among their lines.
+func (r *release) keepLogs(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	folder := filepath.Join(r.logs, strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Error(err)
+		return
+	}
+	ctx := context.Background() // the test's own context has ended
+	names, err := r.tryKubectl(ctx, "", "get", "pods", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, name := range strings.Fields(names) {
+		text, err := r.tryKubectl(ctx, "", "logs", name, "--all-containers", "--ignore-errors")
+		// The log of a process that ended tells why it did.
+		if before, previousErr := r.tryKubectl(ctx, "", "logs", name, "--all-containers", "--previous"); previousErr == nil {
+			text = before + text
+		}
+		if err != nil {
+			text += err.Error()
+		}
+		name = strings.TrimPrefix(name, "pod/")
+		if err := os.WriteFile(filepath.Join(folder, name+".log"), []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+		if faults := faultsIn(text); len(faults) > 0 {
+			t.Logf("%s: %d lines of errors, the last of them:\n%s", name, len(faults), strings.Join(faults[max(0, len(faults)-5):], "\n"))
+		}
+	}
+	t.Logf("the whole logs of the pods are in %s", folder)
+}
+
+// faultsIn returns the lines of a log that report an error or a panic, at most 400 bytes of each.
+func faultsIn(log string) []string {
+	var faults []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
+			faults = append(faults, strings.TrimSpace(line[:min(len(line), 400)]))
+		}
+	}
+	return faults
 }
 
 // upgrade upgrades the release to its values and more, and waits until all pods are replaced.

@@ -16,7 +16,10 @@ import (
 // TestEndToEnd installs the release, checks its promises one after the other, and removes it.
 func TestEndToEnd(t *testing.T) {
 	r := fromEnvironment(t)
-	if !t.Run("install", r.testInstall) {
+	if !t.Run("install", func(t *testing.T) {
+		t.Cleanup(func() { r.keepLogs(t) })
+		r.testInstall(t)
+	}) {
 		t.Fatal("not installed")
 	}
 	for _, step := range []struct {
@@ -54,6 +57,7 @@ func TestEndToEnd(t *testing.T) {
 			if step.long && os.Getenv("LECTERN_LONG") == "" {
 				t.Skip("takes long: set LECTERN_LONG=1")
 			}
+			t.Cleanup(func() { r.keepLogs(t) })
 			step.test(t)
 		})
 	}
@@ -79,7 +83,7 @@ func fromEnvironment(t *testing.T) *release {
 	return &release{
 		folder: t.TempDir(), namespace: read("LECTERN_E2E_NAMESPACE"), chart: read("LECTERN_E2E_CHART"), gateway: read("LECTERN_E2E_GATEWAY"),
 		values: append([]string{values}, strings.Fields(read("LECTERN_E2E_VALUES"))...), sample: read("LECTERN_E2E_SAMPLE"),
-		cli: read("LECTERN_E2E_CLI"), nodeExec: strings.Fields(os.Getenv("LECTERN_E2E_NODE_EXEC")),
+		cli: read("LECTERN_E2E_CLI"), logs: read("LECTERN_E2E_LOGS"), nodeExec: strings.Fields(os.Getenv("LECTERN_E2E_NODE_EXEC")),
 	}
 }
 
