@@ -3,10 +3,10 @@ package kubernetes_test
 import (
 	"encoding/base64"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -228,8 +228,7 @@ func TestUndeclaredProjects(t *testing.T) {
 	p.awaitRefused(t, "/a", "", "origin_not_allowed")
 	p.awaitRefused(t, "/theirs", "", "origin_not_allowed")
 	eventually.True(t, "the log says why", func() bool { return strings.Contains(p.log.String(), `no Project declares project \"`+p.project) })
-	// Younger than the one that waits: Kubernetes keeps the times of creation in whole seconds.
-	time.Sleep(time.Until(waiting.CreationTimestamp.Add(time.Second)))
+	kubetest.AwaitYounger(t, waiting)
 	c.Create(t, declared("anew", p.project))
 	p.awaitSent(t, "/a", "", "")
 	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
@@ -276,23 +275,20 @@ func TestAsksForLittle(t *testing.T) {
 	c.Create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
 	p.awaitSent(t, "/a", "cred_used", canary)
 
-	// Events of the new objects that arrive after the request may also make a policy.
 	changes := p.metric(t, "lectern_proxy_policy_changes_total")
-	for before := -1.0; before != changes; changes = p.metric(t, "lectern_proxy_policy_changes_total") {
-		before = changes
-		time.Sleep(time.Second)
+	token, other := secret("used", ""), secret("unused", "")
+	token.Namespace, other.Namespace = c.Namespace, c.Namespace
+	for i := range 20 {
+		team := map[string]string{"team": strconv.Itoa(i)}
+		kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Labels = team })
+		kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Labels = team })
+		kubetest.Change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("value " + team["team"] + " that nobody refers to") })
 	}
-	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Labels = map[string]string{"team": "a"} })
-	token := secret("used", "")
-	token.Namespace = c.Namespace
-	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Labels = map[string]string{"team": "a"} })
-	other := secret("unused", "")
-	other.Namespace = c.Namespace
-	kubetest.Change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("another value that nobody refers to") })
 	// Later changes make a policy again.
 	c.Create(t, p.third.endpoint("last", p.project, "/last"))
 	p.awaitSent(t, "/last", "", "")
-	if now := p.metric(t, "lectern_proxy_policy_changes_total"); now != changes+1 {
+	// Late events of the four objects from before may each make a policy. The last object makes one or two.
+	if now := p.metric(t, "lectern_proxy_policy_changes_total"); now > changes+6 {
 		t.Errorf("%v policies for one change that counts", now-changes)
 	}
 
