@@ -135,11 +135,12 @@ func TestFaultyObjects(t *testing.T) {
 	}
 }
 
-// Another namespace may use objects of a namespace only by a grant.
+// Another namespace may use objects of a namespace only by a grant. The proxy needs no rights in other namespaces than those
+// that it watches.
 func TestGrants(t *testing.T) {
 	c := start(t)
 	other := c.NewNamespace(t)
-	p := startProxy(t, c, c.As(t, "proxy"), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other})
+	p := startProxy(t, c, c.As(t, "proxy", c.Namespace, other), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other})
 	p.awaitReady(t)
 	owner, key := p.declared, credential("stripe", p.project, "cred_stripe")
 	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{other} })
@@ -148,6 +149,7 @@ func TestGrants(t *testing.T) {
 	used.Namespace = other
 	c.Create(t, used)
 	p.awaitSent(t, "/a", "", "")
+	eventually.True(t, "the policy is current", func() bool { _, checks := p.ready(t); return checks["policy"] == "ok" })
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
 	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = []string{other} })
 	p.awaitSent(t, "/a", "cred_stripe", canary)
@@ -185,17 +187,6 @@ func TestNamespaces(t *testing.T) {
 	p.awaitSent(t, "/a", "cred_a", canary+"/a")
 	p.awaitSent(t, "/b", "cred_b", canary+"/b")
 	p.awaitRefused(t, "/c", "", "destination_not_allowed")
-}
-
-// The proxy needs no rights in other namespaces than those that it watches.
-func TestRightsInNamespacesAlone(t *testing.T) {
-	c := start(t)
-	other := c.NewNamespace(t)
-	p := startProxy(t, c, c.As(t, "proxy", c.Namespace, other), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other})
-	c.Create(t, secret("key", canary), credential("key", p.project, "cred_a"), p.third.endpoint("shop", p.project, "/a", "cred_a"))
-	p.awaitReady(t)
-	p.awaitSent(t, "/a", "cred_a", canary)
-	eventually.True(t, "the policy is current", func() bool { _, checks := p.ready(t); return checks["policy"] == "ok" })
 }
 
 // Objects of an undeclared project do not apply, unless that is allowed. A Project in conflict never declares its
