@@ -130,15 +130,18 @@ var walks = []struct {
 // TestCrashWalk breaks each walk at each of its external effects, in each of three ways. It checks the state at once and
 // after another run.
 func TestCrashWalk(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
-	// The API server dates a deletion by its own clock, which may be hours behind the clock of the test.
-	options := func() Options {
-		o := b.options()
-		o.RevokeWithin = 10_000 * time.Hour
-		return o
-	}
 	for _, w := range walks {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			b := b.fork(t, w.name)
+			options := func() Options {
+				o := b.options()
+				// The API server dates a deletion by its own clock, which may be hours behind the clock of the test.
+				o.RevokeWithin = 10_000 * time.Hour
+				return o
+			}
 			prepare := func(name string) *v1alpha1.APIKey {
 				k := b.newKey(name)
 				if !w.new {
@@ -192,6 +195,7 @@ func TestCrashWalk(t *testing.T) {
 
 // An unreachable database does not block a deletion for ever. The keys are revoked when the database is back.
 func TestDeletionWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	f := &injector{}
 	o := f.over(b.options(), b.client)
@@ -240,6 +244,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 
 // An unreachable database makes no object unready whose key works.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	f := &injector{}
 	r := b.controller(f.over(b.options(), b.client))
@@ -277,6 +282,7 @@ func TestDatabaseAway(t *testing.T) {
 
 // If the Secret cannot be written, retries mint no further keys, and the previous key stays valid.
 func TestSecretRefused(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ type bench struct {
 	declared *v1alpha1.Project // declares project
 	admin    *pgkeys.Admin
 	pool     *pgdb.Pool
-	db       *pgx.Conn
+	db       *pgxpool.Pool
 	clock    *clock
 	events   *eventRecorder
 	log      *logtest.Buffer
@@ -109,16 +110,24 @@ func setup(t testing.TB) *bench {
 	}
 	t.Cleanup(b.pool.Close)
 	b.admin = b.adminAt(b.clock)
-	if b.db, err = pgx.Connect(t.Context(), db.OwnerURL); err != nil {
+	if b.db, err = pgxpool.New(t.Context(), db.OwnerURL); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	t.Cleanup(b.db.Close)
 	return b
 }
 
 // adminAt returns an administration of the keys with another clock.
 func (b *bench) adminAt(c *clock) *pgkeys.Admin {
 	return pgkeys.NewAdmin(b.pool, nil, c.now, slog.New(slog.DiscardHandler))
+}
+
+// fork returns a bench for t over the servers of b, with a realm, a clock, events and a log of its own.
+func (b *bench) fork(t testing.TB, realm string) *bench {
+	f := *b
+	f.t, f.realm, f.log, f.events, f.clock = t, "test/"+realm, &logtest.Buffer{}, &eventRecorder{}, &clock{at: b.clock.now()}
+	f.admin = b.adminAt(f.clock)
+	return &f
 }
 
 // options returns a controller's options with the clients of b.

@@ -15,6 +15,7 @@ import (
 // A key for a project of another namespace is minted only if that namespace allows it, and revoked when it no longer
 // does.
 func TestGrant(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	o := b.options()
 	o.Namespaces = nil
@@ -62,6 +63,7 @@ func TestGrant(t *testing.T) {
 
 // If no Project declares the project, no key is minted. Existing keys work until their APIKey is deleted.
 func TestUndeclared(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	b.Delete(t, b.declared)

@@ -43,6 +43,7 @@ func (b *bench) granted() (active []auth.Record) {
 // An identity has a grant while its object exists. The grant follows the object's scopes, rate and expiry. No Secret is
 // written.
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	o := b.options()
 	o.ClusterIssuer = cluster
@@ -148,6 +149,7 @@ func TestIdentity(t *testing.T) {
 
 // An identity that another object or a person granted in the project is refused, until that grant ends.
 func TestIdentityConflict(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	ana := auth.Identity{Issuer: company, Subject: "ana"}
@@ -192,6 +194,7 @@ func TestIdentityConflict(t *testing.T) {
 
 // A ServiceAccount has a grant of the operator's CLUSTER_ISSUER alone.
 func TestClusterIssuer(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	k := b.newKey("reports", identified(v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}))
 	b.settle(b.controller(b.options()), k)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestLife(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports", every(24*time.Hour, time.Hour))
@@ -83,6 +84,7 @@ func TestLife(t *testing.T) {
 
 // Each reason to rotate mints a key or not, and the previous key works for the expected time.
 func TestReplacement(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	for _, tt := range []struct {
@@ -182,6 +184,7 @@ func TestReplacement(t *testing.T) {
 }
 
 func TestScopesHoldForAllKeys(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports")
@@ -205,6 +208,7 @@ func TestScopesHoldForAllKeys(t *testing.T) {
 }
 
 func TestNamesInTheSecret(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports", func(k *v1alpha1.APIKey) {
@@ -245,6 +249,7 @@ func TestNamesInTheSecret(t *testing.T) {
 // The operator neither writes nor adopts a Secret of somebody else, whatever its labels. It notices when that Secret
 // is deleted.
 func TestSecretOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	theirs := &corev1.Secret{
@@ -277,6 +282,7 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 
 // An object of the same name is another object. The Secret of the earlier one is not its own.
 func TestObjectMadeAnew(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports")
@@ -298,6 +304,7 @@ func TestObjectMadeAnew(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	r := b.controller(b.options())
 	k := b.newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.ExpiresAt = seconds(b.clock.now().Add(time.Hour)) })
@@ -324,6 +331,7 @@ func TestExpiry(t *testing.T) {
 }
 
 func TestLastUseIsTold(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	o := b.options()
 	r := b.controller(o)
@@ -367,6 +375,7 @@ func TestLastUseIsTold(t *testing.T) {
 // The sweep also covers namespaces that are no longer watched. Keys without an object are revoked at once, and the keys of
 // an object after an hour.
 func TestSweepOfUnwatchedNamespaces(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	was := b.NewNamespace(t)
 	kubetest.Change(t, b.Cluster, b.declared, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = []string{was} })
@@ -404,6 +413,7 @@ func TestSweepOfUnwatchedNamespaces(t *testing.T) {
 
 // The sweep changes no key of another realm, or whose object exists.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	o := b.options()
 	r := b.controller(o)
@@ -441,6 +451,7 @@ func TestSweep(t *testing.T) {
 // An object in the operator's namespace has no finalizer, so that the namespace can be deleted together with the operator. The
 // sweep after its deletion revokes its keys.
 func TestOwnNamespace(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	o := b.options()
 	o.Own = b.Namespace

@@ -17,7 +17,6 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
@@ -365,11 +364,7 @@ func property(t *testing.T) {
 	var worlds atomic.Int64
 	rapid.Check(t, func(rt *rapid.T) {
 		n := worlds.Add(1)
-		one := *b
-		one.realm, one.log, one.events = fmt.Sprintf("test/%d", n), &logtest.Buffer{}, &eventRecorder{}
-		one.clock = &clock{at: b.clock.now()}
-		w := &world{bench: &one, rt: rt, name: fmt.Sprintf("world-%d", n)}
-		one.admin = b.adminAt(one.clock)
+		w := &world{bench: b.fork(t, fmt.Sprint(n)), rt: rt, name: fmt.Sprintf("world-%d", n)}
 		w.start()
 		actions := w.actions()
 		actions["create"](rt)
@@ -383,6 +378,7 @@ func property(t *testing.T) {
 }
 
 func TestProperty(t *testing.T) {
+	t.Parallel()
 	f := flag.Lookup("rapid.checks")
 	before := f.Value.String()
 	if err := f.Value.Set("12"); err != nil {
@@ -392,7 +388,8 @@ func TestProperty(t *testing.T) {
 	property(t)
 }
 
-// TestLongProperty runs a hundred sequences, or those of -rapid.checks.
+// TestLongProperty runs a hundred sequences, or those of -rapid.checks. It is not parallel, because TestProperty changes that
+// flag.
 func TestLongProperty(t *testing.T) {
 	needs.Long(t)
 	property(t)

@@ -16,6 +16,7 @@ import (
 // Two operators that both believe to be the leader reconcile the same objects at the same time. Each requested
 // rotation happens once.
 func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
 	controllers := []*reconciler{b.controller(b.options()), b.controller(b.options()), b.controller(b.options())}
 	const objects, rounds = 4, 4
@@ -61,14 +62,17 @@ func TestTwoAtOnce(t *testing.T) {
 // An operator pauses before one of its effects and loses its lease. When it continues after its successor has finished,
 // it changes nothing.
 func TestStalled(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
-	options := func() Options {
-		o := b.options()
-		o.RevokeWithin = 10_000 * time.Hour
-		return o
-	}
 	for _, w := range walks {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			b := b.fork(t, w.name)
+			options := func() Options {
+				o := b.options()
+				o.RevokeWithin = 10_000 * time.Hour
+				return o
+			}
 			prepare := func(name string) *v1alpha1.APIKey {
 				k := b.newKey(name)
 				if !w.new {
