@@ -180,7 +180,7 @@ describe("a local run", { timeout: 600_000 }, () => {
     const fresh = join(folder, "fresh");
     await cp(new URL("fresh", import.meta.url), fresh, { recursive: true });
     const npm = (folder, ...of) => run("npm", of, { cwd: folder });
-    await npm(here, "pack", "--pack-destination", folder);
+    await npm(here, "pack", "--ignore-scripts", "--pack-destination", folder); // scripts/test-typescript has built the package
     const { version } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
     const packed = join(folder, `lectern-client-${version}.tgz`);
     const { stdout: listing } = await run("tar", ["tzf", packed]);
