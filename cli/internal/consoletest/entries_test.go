@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func quoteInt(n int) string { return strconv.Itoa(n) }
@@ -194,10 +195,7 @@ func (b *tab) download(kind string, safe bool) []byte {
 	b.until("the file", `document.querySelector("dialog [data-state=done]")`)
 	// Chromium makes an empty file of this name before it moves the written one there.
 	var content []byte
-	for end := time.Now().Add(pageTimeout); len(content) == 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.Fatal("no file came")
-		}
+	eventually.True(b.T, "a file comes", func() bool {
 		found, _ := filepath.Glob(filepath.Join(folder, "*."+kind))
 		for _, file := range found {
 			var err error
@@ -205,7 +203,8 @@ func (b *tab) download(kind string, safe bool) []byte {
 				b.Fatal(err)
 			}
 		}
-	}
+		return len(content) > 0
+	})
 	b.clickText("Done")
 	return content
 }

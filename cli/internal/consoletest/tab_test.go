@@ -232,7 +232,7 @@ func (b *tab) until(what, expression string) {
 			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`[location.href, document.querySelector("dialog")?.innerText ?? "no dialog", (document.querySelector("main") ?? document.body).innerText].join("\n")`, &text))
 			b.Fatalf("%s: not within %v (%v). The page says:\n%.1000s", what, pageTimeout, err, text)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // Each look takes the time of the page that is waited for.
 	}
 }
 
@@ -324,7 +324,7 @@ func (b *tab) clickText(text string) {
 	// While the page is still loading, elements move.
 	x, y := where()
 	for {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // An element stands still if it does so for a few frames.
 		againX, againY := where()
 		if againX == x && againY == y {
 			break
