@@ -79,8 +79,17 @@ func (w *world) big(t *testing.T, project string, n int) string {
 	return key
 }
 
+// measures skips t unless scripts/console-figures runs t. Such a test measures times, which a machine with other work changes.
+func measures(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CONSOLE_FIGURES") != "1" {
+		t.Skip("scripts/console-figures runs this test")
+	}
+}
+
 // TestLongBig shows 25,000 entries with 200,000 page views. It logs when each page shows its final figures.
 func TestLongBig(t *testing.T) {
+	measures(t)
 	w := start(t)
 	const project, n = "pr_big", 25_000
 	began := time.Now()
@@ -119,6 +128,7 @@ func TestLongBig(t *testing.T) {
 // TestLongFigures measures each page in a browser with an empty cache. It logs the first and the largest paint, and the
 // total time of tasks beyond 50 ms. No time fails the test, as each depends on what else the machine does.
 func TestLongFigures(t *testing.T) {
+	measures(t)
 	w := start(t)
 	for _, v := range views(w) {
 		b := newTab(t, w)
