@@ -298,7 +298,8 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 // changes serves the change feed. A cursor is the number of the last change that the reader has.
 func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 	cursor, after := r.FormValue("cursor"), r.FormValue("after")
-	from, err := strconv.ParseInt(cmp.Or(cursor, after, "0"), 10, 64)
+	start, err := strconv.ParseUint(cmp.Or(cursor, after, "0"), 10, 63)
+	from := int64(start)
 	if err != nil && (after != "now" || cursor != "") || cursor != "" && after != "" {
 		refuse(w, 400, client.CodeInvalidParameter)
 		return

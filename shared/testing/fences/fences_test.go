@@ -47,6 +47,8 @@ func TestFencesOfCopiesAndTheCommandLine(t *testing.T) {
 		{"copies/files", "client", 0},
 		{"copies/files", "copies/parquetfile", 0},
 		{"copies", "shared/wire", 1},
+		{"copies/internal/copytest", "client/clienttest", 0},
+		{"copies/files", "client/clienttest", 1},
 		{"copies/push", "cli/internal/shell", 1},
 	} {
 		if found := violations([]pkg{{path: tt.path, imports: []string{prefix + tt.imports}}}); len(found) != tt.want {

@@ -1,4 +1,4 @@
-package copiestest
+package files_test
 
 import (
 	"bufio"
@@ -18,9 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lectern-dev/lectern/copies"
-	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/files"
+	"github.com/lectern-dev/lectern/copies/internal/copytest"
 )
 
 // stored is a version of an object.
@@ -52,27 +51,45 @@ func newBucket(t *testing.T) *bucket {
 	return b
 }
 
-func (b *bucket) open(t *testing.T, from copies.Source) smallFiles {
+func (b *bucket) environ() map[string]string {
+	return map[string]string{"AWS_ENDPOINT_URL": b.URL, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1"}
+}
+
+const prefix = "copies/shop/"
+
+func (b *bucket) open(t *testing.T, o files.Options) *files.Destination {
 	t.Helper()
-	environ := map[string]string{"AWS_ENDPOINT_URL": b.URL, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1"}
-	d, err := files.Bucket("lake", "copies/shop", environ, files.Options{Source: from, Columns: columns.Choice{All: true}})
+	d, err := files.Bucket("lake", prefix, b.environ(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return smallFiles{d}
+	return d
 }
 
 // objects are the newest versions without the probes.
-func (b *bucket) objects() map[string]string {
+func (b *bucket) objects(*testing.T) map[string][]byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := map[string]string{}
+	all := map[string][]byte{}
 	for _, v := range b.versions {
 		if !strings.Contains(v.Key, ".probe.") {
-			all[v.Key] = string(v.data)
+			all[strings.TrimPrefix(v.Key, prefix)] = v.data
 		}
 	}
 	return all
+}
+
+func (b *bucket) put(t *testing.T, name string, data []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.URL+"/lake/"+prefix+name, bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatal(answer, err)
+	}
+	_ = answer.Body.Close()
 }
 
 // newest returns the index of the newest version of a key; -1 without one.
@@ -182,25 +199,25 @@ func content(r *http.Request) ([]byte, error) {
 	}
 }
 
-// A store that cannot keep the promises of a copy is refused by name before the first write of the copy, and nothing is lost.
 // TestProbe checks that a probe leaves nothing in the bucket, and finds a store that ignores conditions.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	b := newBucket(t)
-	environ := map[string]string{"AWS_ENDPOINT_URL": b.URL, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1"}
-	if err := files.Probe(t.Context(), "lake", "copies/shop", environ); err != nil || len(b.versions) != 0 {
+	if err := files.Probe(t.Context(), "lake", prefix, b.environ()); err != nil || len(b.versions) != 0 {
 		t.Errorf("a sound store: %v, and %d versions are left", err, len(b.versions))
 	}
 	b.ignores = true
-	if err := files.Probe(t.Context(), "lake", "copies/shop", environ); err == nil || !strings.Contains(err.Error(), "ignores the conditions of a write") || len(b.versions) != 0 {
+	if err := files.Probe(t.Context(), "lake", prefix, b.environ()); err == nil || !strings.Contains(err.Error(), "ignores the conditions of a write") || len(b.versions) != 0 {
 		t.Errorf("a store that ignores conditions: %v, and %d versions are left", err, len(b.versions))
 	}
 }
 
+// A store that cannot keep the promises of a copy is refused by name before the first write of the copy, and nothing is
+// lost.
 func TestBucketsThatCannotHaveACopy(t *testing.T) {
 	t.Parallel()
-	s := newSource(t)
-	s.fill(t, 0, 30)
+	s := copytest.NewSource(t)
+	s.Fill(0, 30)
 	for _, tt := range []struct {
 		name  string
 		fault func(*bucket)
@@ -213,12 +230,12 @@ func TestBucketsThatCannotHaveACopy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBucket(t)
 			run := func() error {
-				_, err := copies.Run(t.Context(), copies.Options{Client: s.client, Source: s.is(), Destination: b.open(t, s.is()), PageSize: 7, Attempts: 1})
+				_, err := s.Sync(t.Context(), copytest.Small(b.open(t, options(s.Is()))), nil)
 				return err
 			}
 			refused := func() {
 				t.Helper()
-				before := b.objects()
+				before := b.objects(t)
 				followers := make(chan error, 2)
 				for range 2 {
 					go func() { followers <- run() }()
@@ -228,7 +245,7 @@ func TestBucketsThatCannotHaveACopy(t *testing.T) {
 						t.Errorf("%v; want %q", err, tt.says)
 					}
 				}
-				if diff := cmp.Diff(before, b.objects()); diff != "" {
+				if diff := cmp.Diff(before, b.objects(t)); diff != "" {
 					t.Errorf("-before +after: %.500s", diff)
 				}
 			}
