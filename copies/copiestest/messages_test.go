@@ -5,23 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/internal/copytest"
 	"github.com/lectern-dev/lectern/copies/messages"
 )
+
+type (
+	row    = copytest.Row
+	object = copytest.Row
+)
+
+func TestSinger(t *testing.T) {
+	copytest.Run(t, func(t *testing.T) copytest.Kind { return newProgram(t, protocols["Singer"]) })
+}
+
+func TestAirbyte(t *testing.T) {
+	copytest.Run(t, func(t *testing.T) copytest.Kind { return newProgram(t, protocols["Airbyte"]) })
+}
 
 // protocol has the paths at which a program finds what it needs.
 type protocol struct {
@@ -58,7 +71,7 @@ func (p protocol) choice(t *testing.T, names ...string) gjson.Result {
 	t.Helper()
 	var catalog []any
 	for _, s := range asJSON(t, p.Catalog()).Get(p.streams).Array() {
-		catalog = p.choose(catalog, asRow(t, json.RawMessage(s.Raw)), slices.Contains(names, s.Get(p.name).String()))
+		catalog = p.choose(catalog, asRow(t, s.Raw), slices.Contains(names, s.Get(p.name).String()))
 	}
 	return asJSON(t, object{"streams": catalog})
 }
@@ -70,6 +83,14 @@ func asJSON(t *testing.T, v any) gjson.Result {
 		t.Fatal(err)
 	}
 	return gjson.ParseBytes(b)
+}
+
+func asRow(t *testing.T, text string) (r row) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // compile returns a part of a JSON schema.
@@ -92,135 +113,156 @@ func compile(t *testing.T, schema gjson.Result, part string) *jsonschema.Schema 
 	return compiled
 }
 
-// program is another program: it replaces rows by their keys, and keeps the last state.
+// program is another program, which replaces rows by their keys and keeps the last state.
 type program struct {
+	t      *testing.T
+	p      protocol
 	tables map[string]map[string]row
 	state  gjson.Result
+	lines  []gjson.Result // of all runs
+	left   int            // the program ends after so many lines, unless it is negative
+	// keys and schemas are those of the catalog, and order is the order of a stream's columns. Rows are not checked
+	// against a schema if columns are masked.
+	keys    map[string][]gjson.Result
+	schemas map[string]*jsonschema.Schema
+	order   map[string]string
+	masked  bool
 }
 
-// take stores a message.
-func (d *program) take(t *testing.T, p protocol, keys map[string][]gjson.Result, line gjson.Result) {
+func newProgram(t *testing.T, p protocol) *program {
 	t.Helper()
+	d := &program{t: t, p: p, tables: map[string]map[string]row{}, keys: map[string][]gjson.Result{}, schemas: map[string]*jsonschema.Schema{}, order: map[string]string{}}
+	for _, stream := range asJSON(t, p.Catalog()).Get(p.streams).Array() {
+		name := stream.Get(p.name).String()
+		d.keys[name], d.schemas[name] = stream.Get(p.keys).Array(), compile(t, stream.Get(p.schema), "")
+	}
+	return d
+}
+
+// Write takes messages, of which each is a line.
+func (d *program) Write(b []byte) (int, error) {
+	for line := range bytes.Lines(b) {
+		if d.left == 0 {
+			return 0, copytest.ErrCut
+		}
+		d.left--
+		d.take(gjson.ParseBytes(bytes.Clone(line)))
+	}
+	return len(b), nil
+}
+
+// take stores a message. Each record has the columns of its schema, and all of a stream have them in the same order.
+func (d *program) take(line gjson.Result) {
+	d.lines = append(d.lines, line)
 	switch line.Get("type").String() {
 	case "RECORD":
-		stream, values := line.Get(p.stream).String(), []string{}
-		for _, name := range keys[stream] {
-			values = append(values, line.Get(p.row).Get(name.String()).Raw)
+		stream, values := line.Get(d.p.stream).String(), []string{}
+		for _, name := range d.keys[stream] {
+			values = append(values, line.Get(d.p.row).Get(name.String()).Raw)
 		}
+		one := line.Get(d.p.row).Value().(row)
 		if d.tables[stream] == nil {
 			d.tables[stream] = map[string]row{}
 		}
-		d.tables[stream][strings.Join(values, " ")] = line.Get(p.row).Value().(row)
+		d.tables[stream][strings.Join(values, " ")] = one
+		if d.masked {
+			return
+		}
+		if err := d.schemas[stream].Validate(one); err != nil || len(one) != len(d.schemas[stream].Properties) {
+			d.t.Errorf("%s: %v", line, err)
+		}
+		columns := line.Get(d.p.row + ".@keys").Raw
+		if first, ok := d.order[stream]; ok && columns != first {
+			d.t.Errorf("%s: the columns are %s, and were %s", line, columns, first)
+		}
+		d.order[stream] = columns
 	case "STATE":
-		d.state = line.Get(p.state)
+		d.state = line.Get(d.p.state)
 	}
 }
 
-// smallBatches makes many states.
-type smallBatches struct{ *messages.Writer }
+// Open returns a run that continues from the last state.
+func (d *program) Open(_ *testing.T, o copytest.Options) (copies.Destination, error) {
+	if d.left, d.masked = o.Cut, o.Mask != nil; o.Cut == 0 {
+		d.left = -1
+	}
+	return messages.NewWriter(d, d.p, o.Source.ProjectID, gjson.Result{}, d.state, o.Mask)
+}
 
-func (smallBatches) Limits() copies.Limits { return copies.Limits{Changes: 15, Bytes: 64 << 10} }
+// Exact reports that entry_data is as it was.
+func (*program) Exact() bool { return true }
 
-// run returns the messages of a run.
-func (p protocol) run(t *testing.T, s *source, catalog, state gjson.Result) (lines []gjson.Result) {
+// Text returns nothing: the program keeps only tables.
+func (*program) Text(*testing.T) string { return "" }
+
+// Read returns the rows that are not removed. A removed entry has no other values than its key, and none of its events
+// that are older.
+func (d *program) Read(t *testing.T) copytest.Tables {
 	t.Helper()
-	var out bytes.Buffer
-	w, err := messages.NewWriter(&out, p, project, catalog, state, nil)
+	deleted, all := d.p.deleted, copytest.NewTables(slices.Sorted(maps.Keys(d.keys))...)
+	for stream, table := range d.tables {
+		for _, r := range table {
+			if stream == "entries" && r[deleted] != nil {
+				for name, value := range r {
+					if value != nil && name != "entry_id" && name != "seq" && name != deleted {
+						t.Errorf("a removed entry has the %s %v", name, value)
+					}
+				}
+				continue
+			}
+			if stream == "events" && d.removed(r) {
+				continue
+			}
+			shown := maps.Clone(r)
+			delete(shown, deleted)
+			all.Add(t, stream, shown, nil)
+		}
+	}
+	// A removal that moved in the feed is here with each of its numbers.
+	for key, r := range all["removals"] {
+		for _, other := range all["removals"] {
+			if r["entry_id"] == other["entry_id"] && r["seq"].(float64) < other["seq"].(float64) {
+				delete(all["removals"], key)
+			}
+		}
+	}
+	return all
+}
+
+// removed reports whether a removal removes an event.
+func (d *program) removed(event row) bool {
+	for _, removal := range d.tables["removals"] {
+		if removal["entry_id"] == event["entry_id"] && removal["seq"].(float64) > event["seq"].(float64) {
+			return true
+		}
+	}
+	return false
+}
+
+// run returns the messages of a run with a catalog and a state.
+func (p protocol) run(t *testing.T, s *copytest.Source, catalog, state gjson.Result) []gjson.Result {
+	t.Helper()
+	d := newProgram(t, p)
+	d.left, d.masked = -1, true // columns may be deselected
+	w, err := messages.NewWriter(d, p, copytest.Project, catalog, state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = copies.Run(t.Context(), copies.Options{
-		Client: s.client, Source: s.is(), Destination: smallBatches{w}, Project: w.Project, PageSize: 10, Attempts: 1,
-	})
-	if err != nil {
+	if _, err := s.Sync(t.Context(), copytest.Small(w), func(o *copies.Options) { o.Project = w.Project }); err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(out.String()) {
-		lines = append(lines, gjson.Parse(line))
-	}
-	return lines
+	return d.lines
 }
 
-// begin stores records of all streams but one.
-func (s *source) begin(t *testing.T) {
-	t.Helper()
-	s.fill(t, 0, 30)
-	s.define(t, "emb_1", 2, "draft", 1)
-}
-
-// change adds, changes and removes records, of which one comes back.
-func (s *source) change(t *testing.T) {
-	t.Helper()
-	s.fill(t, 30, 10)
-	s.MustIngest(t, "entries", entry("en_2", 500, `{"n":"changed"}`))
-	s.remove(t, "erased", "en_3", "en_31")
-	s.remove(t, "purged", "en_4")
-	s.fill(t, 4, 1)
-	s.define(t, "emb_1", 3, "paused", 2)
-}
-
-// TestMessages: a program that is cut off after any line and continues from its state has what the API has.
-func TestMessages(t *testing.T) {
+// TestStreams checks that a stream that is selected later, or cleared, gets all of its rows, and what is refused.
+func TestStreams(t *testing.T) {
 	t.Parallel()
-	s := newWholeSource(t)
-	s.begin(t)
-	first := map[string][]gjson.Result{}
-	for name, p := range protocols {
-		first[name] = p.run(t, s, gjson.Result{}, gjson.Result{})
-	}
-	s.change(t)
-	want := s.tables(t)
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
-			keys, schemas := map[string][]gjson.Result{}, map[string]*jsonschema.Schema{}
-			for _, stream := range asJSON(t, p.Catalog()).Get(p.streams).Array() {
-				keys[stream.Get(p.name).String()] = stream.Get(p.keys).Array()
-				schemas[stream.Get(p.name).String()] = compile(t, stream.Get(p.schema), "")
-			}
-			// Each record has the columns of its schema, and each of a stream has them in the same order.
-			order := map[string]string{}
-			valid := func(lines []gjson.Result) {
-				for _, line := range lines {
-					if line.Get("type").String() != "RECORD" {
-						continue
-					}
-					row, stream := line.Get(p.row).Value().(row), line.Get(p.stream).String()
-					if err := schemas[stream].Validate(row); err != nil || len(row) != len(schemas[stream].Properties) {
-						t.Fatalf("%s: %v", line, err)
-					}
-					columns := line.Get(p.row + ".@keys").Raw
-					if first, ok := order[stream]; ok && columns != first {
-						t.Fatalf("%s: the columns are %s, and were %s", line, columns, first)
-					}
-					order[stream] = columns
-				}
-			}
-			valid(first[name])
+			s := copytest.NewSource(t)
+			s.Fill(0, 30)
+			s.Define("emb_1", 2, client.Draft, 1)
 			fresh := p.run(t, s, gjson.Result{}, gjson.Result{})
-			second := map[string][]gjson.Result{} // runs by their states
-			for cut := range len(first[name]) + 1 {
-				d := program{map[string]map[string]row{}, gjson.Result{}}
-				for _, line := range first[name][:cut] {
-					d.take(t, p, keys, line)
-				}
-				if second[d.state.Raw] == nil {
-					second[d.state.Raw] = p.run(t, s, gjson.Result{}, d.state)
-					valid(second[d.state.Raw])
-				}
-				if d.state.Exists() && len(second[d.state.Raw]) >= len(fresh) {
-					t.Errorf("cut at %d: %d lines of %d, in spite of the state", cut, len(second[d.state.Raw]), len(fresh))
-				}
-				for _, line := range second[d.state.Raw] {
-					d.take(t, p, keys, line)
-				}
-				if got := d.visible(p.deleted); !reflect.DeepEqual(want, got) {
-					t.Fatalf("cut at %d: %s", cut, cmp.Diff(want, got))
-				}
-			}
-			if len(second) < 5 {
-				t.Errorf("the first run has %d states, want at least 5", len(second))
-			}
-			// A stream that is selected later, or cleared, gets all of its rows.
 			entries := p.run(t, s, p.choice(t, "entries"), gjson.Result{})
 			state := lastState(p, entries)
 			if again := p.run(t, s, p.choice(t, "entries"), state); len(again) > 3 {
@@ -229,6 +271,11 @@ func TestMessages(t *testing.T) {
 			if all := p.run(t, s, gjson.Result{}, state); len(all) != len(fresh) {
 				t.Errorf("%d lines, want %d", len(all), len(fresh))
 			}
+			for _, catalog := range []gjson.Result{p.choice(t), gjson.Parse(`{"streams":[{"tap_stream_id":"users","stream":{"name":"users"},"sync_mode":"incremental"}]}`)} {
+				if _, err := messages.NewWriter(nil, p, copytest.Project, catalog, gjson.Result{}, nil); err == nil {
+					t.Errorf("a Writer of %s", catalog)
+				}
+			}
 			if name == "Airbyte" { // which passes a list, in which the state of a cleared stream is null
 				list := gjson.Parse("[" + state.Raw + "]")
 				cleared := gjson.Parse(strings.Replace(list.Raw, `{"copied":true}`, "null", 1))
@@ -236,18 +283,10 @@ func TestMessages(t *testing.T) {
 				if len(kept) > 3 || len(all) != len(entries) {
 					t.Errorf("%d lines after a list, %d after a cleared stream", len(kept), len(all))
 				}
-			}
-			for _, catalog := range []gjson.Result{p.choice(t), gjson.Parse(`{"streams":[{"tap_stream_id":"users","stream":{"name":"users"},"sync_mode":"incremental"}]}`)} {
-				if _, err := messages.NewWriter(nil, p, project, catalog, gjson.Result{}, nil); err == nil {
-					t.Errorf("a Writer of %s", catalog)
-				}
-			}
-			if _, err := messages.NewWriter(nil, p, "pr_other", gjson.Result{}, state, nil); err == nil {
-				t.Error("the state of another project is taken")
+				airbyteSchema(t, fresh)
 			}
 		})
 	}
-	t.Run("schema", func(t *testing.T) { airbyteSchema(t, first["Airbyte"]) })
 }
 
 // lastState returns the last state of a run.
@@ -263,13 +302,13 @@ func lastState(p protocol, lines []gjson.Result) gjson.Result {
 // A column that the user does not select is neither in the schema nor in a row, unless the target needs it.
 func TestDeselectedColumns(t *testing.T) {
 	t.Parallel()
-	s := newSource(t)
-	s.fill(t, 0, 3)
-	s.MustIngest(t, "entries", entry("en_1", 9, `{"secret":"canary"}`))
-	s.remove(t, "purged", "en_2")
+	s := copytest.NewSource(t)
+	s.Fill(0, 3)
+	s.Put(copytest.Entry("en_1", 9, `{"secret":"canary"}`))
+	s.Remove(client.Purged, "en_2")
 	deselect := []string{"contact_id", "entry_data", "entry_id", "seq"}
 	for name, p := range protocols {
-		catalog := asRow(t, json.RawMessage(p.choice(t, "entries", "events").Raw))
+		catalog := asRow(t, p.choice(t, "entries", "events").Raw)
 		for _, one := range catalog["streams"].([]any) {
 			of := one.(row)
 			if name == "Airbyte" { // which leaves the column out of the configured schema
@@ -322,12 +361,17 @@ func TestLongAirbyteDestination(t *testing.T) {
 		return exec.Command("npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund",
 			"faros-airbyte-cdk@0.23.19", "faros-js-client@0.5.6", "commander@11.1.0", "lodash@4.18.1")
 	})
-	p, s := protocols["Airbyte"], newWholeSource(t)
-	s.begin(t)
-	catalog := p.choice(t, "entries", "events", "removals", "embeddables", "embeddable_versions", "experiments", "experiment_history")
+	p, s := protocols["Airbyte"], copytest.NewSource(t)
+	s.Fill(0, 30)
+	s.Define("emb_1", 2, client.Draft, 1)
+	catalog := p.choice(t, slices.Sorted(maps.Keys(newProgram(t, p).keys))...)
 	first := p.run(t, s, catalog, gjson.Result{})
-	s.change(t)
-	want := s.tables(t)
+	s.Fill(30, 10)
+	s.Put(copytest.Entry("en_2", 500, `{"n":"changed"}`))
+	s.Remove(client.Erased, "en_3", "en_31")
+	s.Remove(client.Purged, "en_4")
+	s.Fill(4, 1)
+	s.Define("emb_1", 3, client.Paused, 2)
 	for cut := 0; cut < len(first); cut += 20 {
 		place := t.TempDir()
 		file := func(name, content string) string {
@@ -356,7 +400,7 @@ func TestLongAirbyteDestination(t *testing.T) {
 			return gjson.Get(lines[len(lines)-1], "state")
 		}
 		load(p.run(t, s, catalog, load(first[:cut])))
-		var d program
+		d := newProgram(t, p)
 		text, err := os.ReadFile(out)
 		if err != nil {
 			t.Fatal(err)
@@ -364,9 +408,7 @@ func TestLongAirbyteDestination(t *testing.T) {
 		if err := json.Unmarshal(text, &d.tables); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, d.visible(p.deleted)); diff != "" {
-			t.Fatalf("cut at %d: %s", cut, diff)
-		}
+		copytest.Equal(t, s.Tables(t), d.Read(t), true)
 	}
 }
 
@@ -397,98 +439,4 @@ func airbyteSchema(t *testing.T, lines []gjson.Result) {
 	if err := configured.Validate(protocols["Airbyte"].choice(t, "entries", "events").Value()); err != nil {
 		t.Error(err)
 	}
-}
-
-// visible returns the rows that are not removed, by what a user would see of them.
-func (d *program) visible(deleted string) map[string][]row {
-	list := map[string][]row{}
-	for stream, table := range d.tables {
-		for _, r := range table {
-			switch {
-			case stream == "entries" && r[deleted] != nil:
-				for name, value := range r {
-					if value != nil && name != "entry_id" && name != "seq" && name != deleted {
-						list["kept"] = append(list["kept"], r) // erased data
-					}
-				}
-				continue
-			case stream == "events" && d.removed(r):
-				continue
-			}
-			shown := row{}
-			for name, value := range r {
-				if name != deleted {
-					shown[name] = value
-				}
-			}
-			list[stream] = append(list[stream], shown)
-		}
-	}
-	sortRows(list)
-	return list
-}
-
-// removed reports whether a removal removes an event.
-func (d *program) removed(event row) bool {
-	for _, removal := range d.tables["removals"] {
-		if removal["entry_id"] == event["entry_id"] && removal["seq"].(float64) > event["seq"].(float64) {
-			return true
-		}
-	}
-	return false
-}
-
-func sortRows(list map[string][]row) {
-	for _, rows := range list {
-		slices.SortFunc(rows, func(a, b row) int {
-			for _, key := range []string{"event_key", "entry_id", "seq", "embeddable_id", "version_number", "id", "change"} {
-				if c := strings.Compare(fmt.Sprint(a[key]), fmt.Sprint(b[key])); c != 0 {
-					return c
-				}
-			}
-			return 0
-		})
-	}
-}
-
-// tables returns what the API has, as [program.visible] does.
-func (s *source) tables(t *testing.T) map[string][]row {
-	t.Helper()
-	list := map[string][]row{}
-	records := s.records(t)
-	for _, r := range records.entries {
-		list["entries"] = append(list["entries"], r)
-	}
-	for _, r := range records.events {
-		list["events"] = append(list["events"], r)
-	}
-	add := func(stream string, record any, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list[stream] = append(list[stream], asRow(t, record))
-	}
-	embeddable, err := s.client.Embeddable(t.Context(), project, "emb_1")
-	add("embeddables", embeddable, err)
-	for n := range int64(3) {
-		version, err := s.client.Version(t.Context(), project, "emb_1", n+1)
-		add("embeddable_versions", version, err)
-	}
-	experiment, err := s.client.Experiment(t.Context(), project, "exp_emb_1")
-	add("experiments", experiment, err)
-	history, err := s.client.ExperimentHistory(t.Context(), project, "exp_emb_1")
-	for i, change := range history {
-		r := asRow(t, change)
-		r["experiment_id"], r["change"] = "exp_emb_1", float64(i+1)
-		add("experiment_history", r, err)
-	}
-	for page, err := range s.client.Changes(t.Context(), project, client.ChangeQuery{Types: []client.ChangeType{client.EntryRemoved}}) {
-		for _, c := range page.Changes {
-			r := asRow(t, c.Removal)
-			r["seq"] = float64(c.Seq)
-			add("removals", r, err)
-		}
-	}
-	sortRows(list)
-	return list
 }
