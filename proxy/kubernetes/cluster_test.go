@@ -1,12 +1,18 @@
 package kubernetes_test
 
 import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -21,6 +27,26 @@ func start(t testing.TB) *kubetest.Cluster {
 		goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 	})
 	return c
+}
+
+// way is what new connections to the API server go through. A test sets its faults, or stores another one.
+type way = atomic.Pointer[faulttest.Proxy]
+
+// newWay returns a way to the API server of config, and a copy of config that uses the way.
+func newWay(t testing.TB, config *rest.Config) (*way, *rest.Config) {
+	t.Helper()
+	to := &way{}
+	to.Store(newProxy(t, config))
+	by := rest.CopyConfig(config)
+	by.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, to.Load().Addr())
+	}
+	return to, by
+}
+
+func newProxy(t testing.TB, config *rest.Config) *faulttest.Proxy {
+	t.Helper()
+	return faulttest.NewProxy(t, strings.Trim(strings.TrimPrefix(config.Host, "https:"), "/"))
 }
 
 // values names the Secret that the operator writes for the proxy.

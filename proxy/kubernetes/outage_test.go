@@ -17,14 +17,14 @@ import (
 // of that time take effect after it.
 func TestOutage(t *testing.T) {
 	c := start(t)
-	way, kube := newRelay(t, c.As(t, "proxy"))
+	way, kube := newWay(t, c.As(t, "proxy"))
 	p := startProxy(t, c, kube, nil)
 	token := secret("stripe", canary)
 	c.Create(t, token, credential("stripe", p.project, "cred_stripe"), p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitReady(t)
 	p.awaitSent(t, "/a", "cred_stripe", canary)
 
-	way.interrupt()
+	way.Load().Refuse()
 	eventually.True(t, "/readyz says so", func() bool { _, checks := p.ready(t); return checks["policy"] == "failing" })
 	if status, checks := p.ready(t); status != http.StatusOK || checks["loaded"] != "ok" {
 		t.Errorf("with the last policy in force /readyz says %d %v", status, checks)
@@ -38,7 +38,7 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("without the API server: %q, %v", code, err)
 		}
 	}
-	way.mend(t)
+	way.Load().Heal()
 	back := time.Now()
 	p.awaitSent(t, "/a", "cred_stripe", second)
 	t.Logf("the API server back, the change was there after %v", time.Since(back).Round(time.Millisecond))
@@ -59,13 +59,14 @@ func TestOutage(t *testing.T) {
 func TestLongVanishedServer(t *testing.T) {
 	needs.Long(t)
 	c := start(t)
-	way, kube := newRelay(t, c.As(t, "proxy"))
+	way, kube := newWay(t, c.As(t, "proxy"))
 	p := startProxy(t, c, kube, nil)
 	token := secret("stripe", canary)
 	c.Create(t, token, credential("stripe", p.project, "cred_stripe"), p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitReady(t)
 	p.awaitSent(t, "/a", "cred_stripe", canary)
-	way.forget()
+	way.Load().Silence() // as a server that lost its power
+	way.Store(newProxy(t, kube))
 	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
 	eventually.True(t, "the change is live", func() bool {
 		_, sent, code, err := p.call("/a", "cred_stripe")

@@ -27,8 +27,8 @@ const (
 // The proxy has no policy at first, then that of the cluster, and follows its changes.
 func TestLife(t *testing.T) {
 	c := start(t)
-	way, kube := newRelay(t, c.As(t, "proxy"))
-	way.interrupt()
+	way, kube := newWay(t, c.As(t, "proxy"))
+	way.Load().Refuse()
 	p := startProxy(t, c, kube, nil)
 	if status, checks := p.ready(t); status != http.StatusServiceUnavailable || checks["loaded"] != "failing" || checks["policy"] != "failing" {
 		t.Errorf("before there is a policy /readyz says %d %v", status, checks)
@@ -36,7 +36,7 @@ func TestLife(t *testing.T) {
 	if _, _, code, err := p.call("/a", ""); err != nil || code != "origin_not_allowed" {
 		t.Errorf("before there is a policy a call is answered %q, %v", code, err)
 	}
-	way.mend(t)
+	way.Load().Heal()
 	p.awaitReady(t)
 
 	token, key := secret("stripe", canary), credential("stripe", p.project, "cred_stripe")
