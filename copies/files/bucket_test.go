@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/files"
 	"github.com/lectern-dev/lectern/copies/internal/copytest"
 )
@@ -261,5 +262,24 @@ func TestBucketsThatCannotHaveACopy(t *testing.T) {
 			tt.fault(b)
 			refused()
 		})
+	}
+}
+
+// TestBucketHasOneWriter checks that the process that opened the copy last has it: the process before cannot commit any
+// more.
+func TestBucketHasOneWriter(t *testing.T) {
+	t.Parallel()
+	s, b := copytest.NewSource(t), newBucket(t)
+	first, second := b.open(t, options(s.Is())), b.open(t, options(s.Is()))
+	at, err := first.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at.Cursor += "x"
+	if err := first.Apply(t.Context(), &copies.Batch{Position: at}); err == nil || !strings.Contains(err.Error(), "another sync writes to bucket") {
+		t.Errorf("the first: %v", err)
 	}
 }
