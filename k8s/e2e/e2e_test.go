@@ -40,7 +40,6 @@ func TestEndToEnd(t *testing.T) {
 		{"sync", false, r.testSync},
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
-		{"passwords", false, r.testPasswords},
 		{"rotated", false, r.testRotated},
 		{"token renewed", true, r.testTokenRenewed},
 		{"namespace goes", false, r.testNamespaceGoes},

@@ -52,8 +52,7 @@ func (r *release) awaitReads(t *testing.T, deployment string) {
 	})
 }
 
-// testRotate requests another key. testRotated checks later that the consumer uses it without a failed request,
-// because the mounted file changes within two minutes.
+// testRotate requests another key. testRotated checks later that the consumer uses it without a failed request.
 func (r *release) testRotate(t *testing.T) {
 	before := r.kubectl(t, "get", "apikey", "demo", "-o", "jsonpath={.status.keyId}")
 	r.kubectl(t, "annotate", "--overwrite", "apikey", "demo", "lectern.dev/rotate=first")
@@ -77,6 +76,7 @@ func (r *release) testRotate(t *testing.T) {
 }
 
 func (r *release) testRotated(t *testing.T) {
+	r.updateFiles(t, "app=consumer")
 	var c consumed
 	eventually(t, "the consumer with two keys", func() error {
 		var err error

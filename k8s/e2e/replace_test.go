@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,80 +19,125 @@ import (
 const exported = 100_000
 
 // testReplacedUnderLoad replaces pods under load of all operations and of long exports. An upgrade and a rollback
-// replace them, evictions do so one by one, and a changed Secret restarts them. No request fails, as [load.mustBeClean]
-// says, and no partial export looks complete.
+// replace them, evictions do so one by one, and a changed Secret restarts them. The upgrade moves passwords into files, and the
+// passwords change twice. No request fails, as [load.mustBeClean] says, and no partial export looks complete.
 func (r *release) testReplacedUnderLoad(t *testing.T) {
 	key := r.projectOfExports(t)
+	first := r.secret(t, "lectern-dev", "postgres")
+	firstOfRedis := r.secret(t, "lectern-dev", "redis")
+	passwords, inFiles := r.passwordsInFiles(t)
 	l := startLoad(t, r, 8, 100*time.Millisecond, r.everyOperation())
 	phase := func(name string, do func()) {
 		t.Helper()
 		started := time.Now()
 		before, _ := l.answered()
-		export := r.startExport(t, key)
 		do()
-		outcome := <-export
 		after, faults := l.answered()
-		t.Logf("%s: %v, %d requests, %d failed so far; the export: %s", name, time.Since(started).Round(time.Second), after-before, faults, outcome.said)
-		if outcome.fault != "" {
-			t.Errorf("%s: the export: %s", name, outcome.fault)
+		t.Logf("%s: %v, %d requests, %d failed so far", name, time.Since(started).Round(time.Second), after-before, faults)
+	}
+	// exporting does something during an export.
+	exporting := func(do func()) func() {
+		return func() {
+			t.Helper()
+			export := r.startExport(t, key)
+			do()
+			outcome := <-export
+			t.Logf("the export: %s", outcome.said)
+			if outcome.fault != "" {
+				t.Errorf("the export: %s", outcome.fault)
+			}
 		}
 	}
-	phase("upgrade", func() { r.upgrade(t, "--set", "defaults.podAnnotations.revision=second") })
-	phase("rollback", func() { r.helm(t, "rollback", "lectern", "--wait", "--timeout", "9m") })
-	phase("evictions of the edge", func() { r.evictAll(t, "edge") })
-	phase("evictions of entries and region", func() { r.evictAll(t, "entries"); r.evictAll(t, "region") })
+	phase("upgrade", exporting(func() { r.upgrade(t, append(inFiles, "--set", "defaults.podAnnotations.revision=second")...) }))
+	// A pod without a connection cannot open one while its file is old.
+	r.awaitReplaced(t)
+	phase("passwords changed", func() { passwords.change(t, "the-second-password-of-every-role") })
+
 	ingest, edge := r.secret(t, "lectern-keys", "INGEST_API_KEYS"), r.secret(t, "lectern-keys", "EDGE_KEYS")
 	const another = "another-secret-of-the-same-kind-0"
 	store := func(pattern string) {
 		r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
 			fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
 	}
-	for _, pattern := range []string{"%s," + another, another + ",%s"} {
-		phase("a Secret rotated", func() {
-			store(pattern)
-			r.restart(t, "entries", "embeddables", "experiments", "region")
-			r.restart(t, "proxy", "console", "edge", "internal")
-		})
-	}
-	l.mustBeClean(t, 5_000)
-	// The next upgrade takes the other keys out of the Secret, so the edge must not send one of them any more.
-	store("%s")
-	r.restart(t, "edge", "internal")
+	phase("a Secret with another key last, evictions", exporting(func() {
+		store("%s," + another)
+		r.restart(t, "embeddables", "experiments", "proxy", "console", "internal")
+		r.evictAll(t, "entries", "region", "edge")
+	}))
+	phase("a Secret with another key first, restarts", exporting(func() {
+		store(another + ",%s")
+		r.restart(t, "entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "internal")
+	}))
+	r.awaitReplaced(t)
+	phase("the keys and passwords of before", func() {
+		// The rollback takes the other keys out of the Secret, so the edge must not send one of them any more.
+		store("%s")
+		r.restart(t, "edge", "internal")
+		passwords.change(t, first)
+	})
+	phase("rollback", exporting(func() {
+		passwords.redis(t, first, ">"+firstOfRedis)
+		r.helm(t, "rollback", "lectern", "--wait", "--timeout", "9m")
+	}))
+	l.mustBeClean(t, 2_000)
+	r.awaitReplaced(t)
+	passwords.redis(t, firstOfRedis, "resetpass", ">"+firstOfRedis)
+	r.kubectl(t, "delete", "secret", "passwords")
 }
 
 // restart replaces the pods of components and waits for the new ones.
 func (r *release) restart(t *testing.T, components ...string) {
 	t.Helper()
-	for _, c := range components {
-		r.kubectl(t, "rollout", "restart", "deployment/lectern-"+c)
-	}
-	for _, c := range components {
-		r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+c)
-	}
+	r.kubectl(t, append([]string{"rollout", "restart"}, deployments(components)...)...)
+	r.awaitRollout(t, components...)
 }
 
-// evictAll evicts each current pod of a component, as a drain does: again and again until its PodDisruptionBudget
-// allows it.
-func (r *release) evictAll(t *testing.T, component string) {
+// awaitRollout waits until the Deployments of components have all their pods.
+func (r *release) awaitRollout(t *testing.T, components ...string) {
 	t.Helper()
-	refusals := 0
-	for _, p := range r.pods(t, component) {
-		if p.Metadata.DeletionTimestamp != nil {
-			continue
+	r.kubectl(t, append([]string{"rollout", "status", "--timeout=5m"}, deployments(components)...)...)
+}
+
+// deployments returns the names of the components' Deployments.
+func deployments(components []string) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, "deployment/lectern-"+c)
+	}
+	return names
+}
+
+// evictAll evicts each current pod of components, as a drain does: again and again until their PodDisruptionBudgets
+// allow it.
+func (r *release) evictAll(t *testing.T, components ...string) {
+	t.Helper()
+	var left []string
+	for _, component := range components {
+		for _, p := range r.pods(t, component) {
+			if p.Metadata.DeletionTimestamp == nil {
+				left = append(left, p.Metadata.Name)
+			}
 		}
-		eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, p.Metadata.Name, r.namespace)
-		eventually(t, "an eviction", func() error {
-			_, err := r.tryKubectl(t.Context(), eviction, "create", "--raw",
-				fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", r.namespace, p.Metadata.Name), "-f", "-")
+	}
+	refusals := 0
+	eventually(t, "the evictions", func() error {
+		var last error
+		left = slices.DeleteFunc(left, func(name string) bool {
+			eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, name, r.namespace)
+			_, err := r.tryKubectl(t.Context(), eviction, "create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", r.namespace, name), "-f", "-")
 			if err != nil {
 				refusals++
-				rest(t.Context(), time.Second) // a drain waits for five
+				last = err
 			}
-			return err
+			return err == nil
 		})
-	}
-	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+component)
-	t.Logf("evictions of %s: refused %d times by the budget", component, refusals)
+		if last != nil {
+			rest(t.Context(), time.Second) // a drain waits for five
+		}
+		return last
+	})
+	r.awaitRollout(t, components...)
+	t.Logf("evictions of %q: refused %d times by the budgets", components, refusals)
 }
 
 // projectOfExports makes a project with many entries and returns a key of it.
