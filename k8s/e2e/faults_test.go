@@ -16,28 +16,27 @@ func (r *release) testFaults(t *testing.T) {
 		do      func()
 		allowed []int // statuses that clients may see in addition to the right one; 0 is a connection that ended
 	}{
-		{"Redis killed", func() {
+		{"Redis and the operator killed", func() {
 			// The connection ends with the server, which kubectl may take for a failure.
 			out, _ := r.tryKubectl(t.Context(), "", "exec", "deployment/lectern-dev-redis", "--", "redis-cli", "shutdown", "nosave")
 			if out != "" {
 				t.Fatalf("Redis says %s", out)
 			}
+			r.killPods(t, "operator")
 			r.awaitRestart(t, dev+"redis")
 		}, nil},
 		{"Postgres killed", func() {
 			_, _ = r.tryKubectl(t.Context(), "", "exec", "deployment/lectern-dev-postgres", "--", "sh", "-c", "kill -QUIT 1")
 			r.awaitRestart(t, dev+"postgres")
 		}, []int{503, 0}},
-		{"a pod of entries killed", func() { r.killPod(t, "entries") }, []int{502, 503, 504, 0}},
-		{"a pod of the edge killed", func() { r.killPod(t, "edge") }, []int{502, 503, 504, 0}},
-		{"the operator killed", func() { r.killPod(t, "operator") }, nil},
+		{"a pod of entries and one of the edge killed", func() { r.killPods(t, "entries", "edge") }, []int{502, 503, 504, 0}},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			calls := r.everyOperation()
 			l := startLoad(t, r, 4, 50*time.Millisecond, calls)
-			awaitGood(t, l, 100)
+			awaitGood(t, l, len(calls))
 			fault.do()
-			recovered := awaitGood(t, l, 300)
+			recovered := awaitGood(t, l, 3*len(calls))
 			l.stop()
 			for status, n := range l.statuses {
 				if status != 200 && status != 400 && !slices.Contains(fault.allowed, status) {
@@ -81,12 +80,15 @@ func (r *release) awaitRestart(t *testing.T, selector string) {
 	})
 }
 
-// killPod kills one pod at once and waits for its replacement.
-func (r *release) killPod(t *testing.T, component string) {
+// killPods kills one pod of each component at once, and waits for their replacements.
+func (r *release) killPods(t *testing.T, components ...string) {
 	t.Helper()
-	killed := r.pods(t, component)[0].Metadata.Name
-	r.kubectl(t, "delete", "pod", killed, "--grace-period=0", "--force")
-	r.kubectl(t, "rollout", "status", "--timeout=5m", "deployment/lectern-"+component)
+	args := []string{"delete", "pod", "--grace-period=0", "--force"}
+	for _, c := range components {
+		args = append(args, r.pods(t, c)[0].Metadata.Name)
+	}
+	r.kubectl(t, args...)
+	r.awaitRollout(t, components...)
 }
 
 // onNode runs a command on the node and returns what it printed. A failure ends the test.

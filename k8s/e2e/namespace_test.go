@@ -59,5 +59,4 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 	}
 	r.upgrade(t, watched...)
 	l.mustBeClean(t, 100)
-	r.upgrade(t)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// testMemory logs the memory of each pod.
+// testMemory checks that no pod holds more memory than its limit, and logs how much.
 func (r *release) testMemory(t *testing.T) {
 	for _, component := range components() {
 		for _, p := range r.pods(t, component) {
