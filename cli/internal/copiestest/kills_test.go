@@ -289,8 +289,8 @@ func holds(t *testing.T, text string, folders ...string) (n int) {
 	return n
 }
 
-// TestLongKilled checks that a copy is exact, although the program and the server of the bucket are killed while sources
-// write. Once the copy has passed an erasure, nothing of the person is in it, with or without versions of a bucket.
+// TestLongKilled checks that a copy is exact, although the program and the server of the bucket are killed while the
+// source writes. Once the copy has passed an erasure, nothing of the person is in it, with or without versions of a bucket.
 func TestLongKilled(t *testing.T) {
 	g := newGateway(t)
 	for _, kind := range []string{"postgres", "folder", "bucket", "versions"} {
@@ -329,6 +329,7 @@ func TestLongKilled(t *testing.T) {
 			// steps are not seen from outside. No result depends on the time.
 			kill := func(changes int) func(ended <-chan error) {
 				return func(ended <-chan error) {
+					s.put(t, fmt.Sprintf("en_%d", rand.IntN(30)), "y") // while the run reads
 					if kind == "postgres" {
 						time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
 						return
