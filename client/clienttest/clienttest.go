@@ -5,9 +5,9 @@
 //	defer api.Close()
 //	c, err := client.New(api.URL)
 //
-// The fake's change feed has the changes of Data and AddChanges by their numbers, as the server's has: a cursor is the
-// number up to which a reader has read, and a record that changes again is at its new number only. A test of a fault
-// orders answers with Order.
+// The fake's change feed has the changes of Data and AddChanges by their numbers, as the server's has. A cursor is the
+// number up to which a reader has read. A record that changes again is at its new number only. A test of a fault orders
+// answers with Order.
 //
 // The fake does not sort or validate records, and ignores the parameters that filter lists. A test of sorting, filters
 // or validation needs a real server, which `lectern up` runs.

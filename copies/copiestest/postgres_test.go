@@ -1,4 +1,4 @@
-// Package copiestest tests copies in Postgres, in a module of its own: the module copies does not depend on the packages
+// Package copiestest tests copies in Postgres, in a module of its own. So the module copies does not depend on the packages
 // that start a Postgres for tests.
 package copiestest
 

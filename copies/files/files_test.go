@@ -262,7 +262,7 @@ func TestFilesHaveColumns(t *testing.T) {
 }
 
 // TestFilesDamaged checks that a verification names a file with another bit. A repair writes lost and cut files again,
-// also if an earlier repair was killed.
+// even if an earlier repair was killed.
 func TestFilesDamaged(t *testing.T) {
 	t.Parallel()
 	c := newCopy(t)

@@ -19,8 +19,8 @@ type passwords struct {
 // passwordRole is a role of Postgres, with the settings of its URL.
 type passwordRole struct{ prefix, role, database string }
 
-// passwordsInFiles makes the Secret, and returns the values with which the passwords of entries, of the keys and of Redis move out of
-// the URLs and into files.
+// passwordsInFiles makes the Secret. The values that it returns move the passwords of entries, of the keys and of Redis out
+// of the URLs and into files.
 func (r *release) passwordsInFiles(t *testing.T) (p *passwords, values []string) {
 	t.Helper()
 	p = &passwords{release: r, current: r.secret(t, "lectern-dev", "postgres"), roles: []passwordRole{

@@ -29,7 +29,7 @@ func start(t testing.TB) *kubetest.Cluster {
 	return c
 }
 
-// way is what new connections to the API server go through. A test sets its faults, or stores another one.
+// way is the proxy for new connections to the API server. A test sets its faults, or stores another one.
 type way = atomic.Pointer[faulttest.Proxy]
 
 // newWay returns a way to the API server of config, and a copy of config that uses the way.

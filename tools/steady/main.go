@@ -204,7 +204,7 @@ func git(arguments ...string) (string, error) {
 	return string(out), err
 }
 
-// runAll runs the tests beside two busy loops, prints a line for each, and reports whether all passed.
+// runAll runs the tests next to two busy loops, prints a line for each, and reports whether all passed.
 func runAll(plans map[string]plan) bool {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

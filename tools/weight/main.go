@@ -1,4 +1,4 @@
-// Command weight holds the size of the repository against the numbers in limits.txt, beside this file. The command measures:
+// Command weight holds the size of the repository against the numbers in limits.txt. The command measures:
 //
 //   - for each room, the lines of product and the lines of tests. A room is a module of the workspace; in the largest modules, a
 //     room is one of their first folders. Lines without code, comments, generated files and testdata do not count.

@@ -26,7 +26,7 @@ type Kind interface {
 	// Read returns what a user finds in the copy, without the package that wrote it. The result has no tables that
 	// copies of the kind lack, and an erased value in none of them.
 	Read(t *testing.T) Tables
-	// Text returns all that the copy has stored, also what is in no table; "" if that is what Read returns.
+	// Text returns all that the copy has stored, in tables or not. Text returns "" if the copy stores tables alone.
 	Text(t *testing.T) string
 	// Exact reports whether a copy keeps the bytes of entry_data, and not its value only.
 	Exact() bool
@@ -51,8 +51,8 @@ type Options struct {
 	Source copies.Source
 	Moved  bool
 	Mask   *copies.Mask
-	// Cut lets a step of the run fail, and all later steps, as if the process were killed: the step that has this
-	// number, from 1 on. 0 lets no step fail.
+	// Cut is the number of the step that fails, with all later steps, as if the process were killed. The first step has
+	// the number 1. 0 lets no step fail.
 	Cut int
 	// Repair is for a repair by [copies.Verify].
 	Repair bool
@@ -264,7 +264,7 @@ func killed(t *testing.T, c *Copy) {
 	c.sync(t)
 }
 
-// canary is what a copy must not have.
+// canary is a text that a copy must not have.
 const canary = "Ada-canary"
 
 // Once a copy has passed the removal of an entry, nothing of the person is in the copy.

@@ -52,8 +52,8 @@ func (b *Buffer) Tail(n int) string {
 // mostPrinted is the length in bytes of the lines that Errors returns.
 const mostPrinted = 2000
 
-// Errors returns what a test prints of a log when it fails: the lines of level error and those that are no JSON, such as
-// a panic, and the path of a file with the whole log. The file is kept.
+// Errors returns the part of a log that a failed test prints: lines of level error, lines that are no JSON, such as a
+// panic, and the path of a file with the whole log. Nobody removes the file.
 func (b *Buffer) Errors(t testing.TB) string {
 	t.Helper()
 	whole := b.String()

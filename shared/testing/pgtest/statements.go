@@ -102,8 +102,8 @@ func complete(sql string) bool {
 	return strings.Count(sql, "(") == strings.Count(sql, ")") && !strings.HasSuffix(strings.TrimSpace(sql), "AND")
 }
 
-// CheckStatements checks the plans of a store's statements: with [CheckOneTask] if the test binary's server is the
-// coordinator of a Citus cluster, and otherwise with [CheckOneProject]. inserts are statements of one row. On Citus, each is
+// CheckStatements checks the plans of a store's statements. On the coordinator of a Citus cluster, it calls [CheckOneTask],
+// and otherwise [CheckOneProject]. inserts are statements of one row. On Citus, each is
 // also checked with three rows, as insert.Put repeats the row. t fails if there are fewer statements than least.
 func CheckStatements(t *testing.T, s migrate.Schema, statements map[string]string, least int, inserts ...string) {
 	t.Helper()

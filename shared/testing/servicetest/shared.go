@@ -14,10 +14,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// Shared is a service that tests of a package share, each with projects of its own, because the start of a service with its
-// databases takes longer than most tests. Its zero value starts the service with the first test that asks for it. [Main]
-// stops it. A test that sets the service's configuration, breaks or locks something, or reads the log or metrics of the
-// whole service starts a service of its own.
+// Shared is a service that tests of a package share, each with projects of its own. The start of a service with its
+// databases takes longer than most tests. The zero value starts the service with the first test that asks for it. [Main]
+// stops the service. A test starts a service of its own if it sets the configuration, breaks or locks something, or reads
+// the log or the metrics.
 type Shared struct {
 	mu       sync.Mutex
 	service  *Service

@@ -109,7 +109,7 @@ var contentTypes = map[string]string{
 
 // Find returns the file for a path below Root, without a slash at its beginning. For a path without a file, Find
 // returns the page, because the application in the page reads the path. For an asset of another build, Find reports
-// false, so that no cache keeps this build's file under the address of the other, and no page loads the page as a script.
+// false. So no cache keeps this build's file under the address of the other, and no page loads the page as a script.
 func (s *Site) Find(path string) (File, bool) {
 	if f, ok := s.files[path]; ok {
 		return f, true

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// TestAddressesChangeWithContent checks that browsers, which keep an asset for a year, get a new address for it with each
-// change of any asset: an asset names the assets that it loads by relative addresses.
+// TestAddressesChangeWithContent checks that a change of any asset gives all assets new addresses. Browsers keep an asset
+// for a year, and an asset names the assets that it loads by relative addresses.
 func TestAddressesChangeWithContent(t *testing.T) {
 	build := func(provider string) *Site {
 		s, err := load(fstest.MapFS{
