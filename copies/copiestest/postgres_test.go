@@ -72,7 +72,7 @@ func (d *database) Open(_ *testing.T, o copytest.Options) (copies.Destination, e
 }
 
 // Exact reports that entry_data is jsonb.
-func (*database) Exact() bool { return false }
+func (d *database) Exact() bool { return false }
 
 // Text returns a dump of the database.
 func (d *database) Text(t *testing.T) string {
@@ -214,16 +214,16 @@ func (w *warehouse) check(t *testing.T) {
 	copytest.Equal(t, w.Tables(t), w.Read(t), false)
 }
 
-func (w *database) exec(t *testing.T, sql string) {
+func (d *database) exec(t *testing.T, sql string) {
 	t.Helper()
-	if _, err := w.sql.Exec(t.Context(), sql); err != nil {
+	if _, err := d.sql.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (w *database) value(t *testing.T, sql string) (text string) {
+func (d *database) value(t *testing.T, sql string) (text string) {
 	t.Helper()
-	if err := w.sql.QueryRow(t.Context(), sql).Scan(&text); err != nil {
+	if err := d.sql.QueryRow(t.Context(), sql).Scan(&text); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return text

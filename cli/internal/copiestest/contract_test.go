@@ -71,8 +71,8 @@ func TestFakeFeed(t *testing.T) {
 			lines = append(lines, line)
 			return p
 		}
-		all := page("first", client.ChangeQuery{PageSize: 1000})
-		all = page("all", client.ChangeQuery{PageSize: 1000})
+		page("first", client.ChangeQuery{PageSize: 1000})
+		all := page("all", client.ChangeQuery{PageSize: 1000})
 		cursor := ""
 		for n := 0; n < 20; n++ {
 			p := page("page", client.ChangeQuery{PageSize: 2, Cursor: cursor})

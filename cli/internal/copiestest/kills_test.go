@@ -244,7 +244,7 @@ func (p program) run(t *testing.T, meanwhile func(ended <-chan error), flags ...
 		meanwhile(ended)
 		_ = cmd.Process.Kill() // or the process has ended
 	}
-	<-ended // the code says as much
+	_ = <-ended // the code says as much
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 

@@ -27,7 +27,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.StartSentinel(t)
-			c := open(t, redistest.Patient(s.URL, hang), logTo(&logtest.Buffer{}))
+			c := open(t, s.URL, logTo(&logtest.Buffer{}))
 			ctx := t.Context()
 			eventually.Succeeds(t, "a command is answered", func() error { return c.Set(ctx, "k", "v", 0).Err() })
 			if tt.hang {
