@@ -244,7 +244,9 @@ func (p program) run(t *testing.T, meanwhile func(ended <-chan error), flags ...
 		meanwhile(ended)
 		_ = cmd.Process.Kill() // or the process has ended
 	}
-	_ = <-ended // the code says as much
+	if err := <-ended; cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
