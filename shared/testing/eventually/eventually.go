@@ -12,7 +12,7 @@ const (
 	// limit is how long a state may take to be there.
 	limit = 5 * time.Minute
 	// pause is the time after the first look at a state. Each pause is a quarter longer than the one before, up to
-	// longest: many tests that wait at once would otherwise keep the machine busy with their looks.
+	// longest. So many tests that wait at once do not keep the machine busy with their looks.
 	pause   = 2 * time.Millisecond
 	longest = 50 * time.Millisecond
 )

@@ -52,8 +52,8 @@ func (b *Buffer) Tail(n int) string {
 // mostPrinted is the length in bytes of the lines that Errors returns.
 const mostPrinted = 2000
 
-// Errors returns the part of a log that a failed test prints: lines of level error, lines that are no JSON, such as a
-// panic, and the path of a file with the whole log. Nobody removes the file.
+// Errors returns the lines of a log that a failed test prints. These are the lines of level error, and lines that are no
+// JSON, such as a panic. The last line names a file with the whole log. Nobody removes the file.
 func (b *Buffer) Errors(t testing.TB) string {
 	t.Helper()
 	whole := b.String()
