@@ -104,7 +104,7 @@ func TestWalkOfVersions(t *testing.T) {
 
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	s, _, _ := shared(t)
+	s := start(t, nil)
 	store := func(project, marker string) {
 		for e := range 6 {
 			id := fmt.Sprintf("emb_%d", e)

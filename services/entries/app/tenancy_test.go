@@ -13,7 +13,7 @@ import (
 
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	s, _, _ := shared(t)
+	s := start(t, nil)
 	store := func(project, marker string) {
 		for e := range 20 {
 			id := fmt.Sprintf("en_%d", e)

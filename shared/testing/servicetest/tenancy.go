@@ -13,7 +13,7 @@ import (
 func Pick(random *rand.Rand, of ...string) string { return of[random.IntN(len(of))] }
 
 // CheckTenancy sends random requests with random keys. No answer contains data of a project that the key is not for, and
-// only a project's own key gets data.
+// only a project's own key gets data. The service is no [Shared] one, as many of the keys are refused.
 //
 // store stores records of a project, with the same ids in every project and with marker in each record. ask returns a
 // random path after /projects/{projectId}, with its query: of records that exist and that do not, with good and bad
