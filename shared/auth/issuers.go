@@ -7,9 +7,9 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 

@@ -3,7 +3,7 @@ package ingest
 import (
 	"fmt"
 
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // Code names the reason why a line was rejected. The set of codes is closed, so senders may branch on a Code.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/panics"
 )
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 

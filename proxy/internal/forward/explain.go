@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // Explanation is the proxy's decision about a request, with its reasons.

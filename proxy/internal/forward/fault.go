@@ -13,7 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // fault is the reason of a failure, in the proxy's own words. A fault replaces errors of Go's libraries that may quote

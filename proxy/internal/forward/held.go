@@ -10,7 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // heldBodies limits the memory of all bodies with placeholders, the length of each body, and the time to read each

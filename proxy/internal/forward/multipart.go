@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // boundaryOf returns the boundary of a multipart/form-data body, and "" for other types or an invalid Content-Type.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/target"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // outgoing is the request for the target, with the values of credentials inserted.

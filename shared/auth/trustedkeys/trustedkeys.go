@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 )
 
 // Set holds the hashes of the configured keys, and counts the refused keys of each client network. A Set may be used

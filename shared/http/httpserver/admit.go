@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // retryRefused is the Retry-After of a 429 to a request over a share.

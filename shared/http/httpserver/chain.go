@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/wire"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 

@@ -20,8 +20,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/routes"

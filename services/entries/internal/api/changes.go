@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/http/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/pagelist"
 

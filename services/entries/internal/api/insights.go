@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/http/apierr"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"

@@ -14,7 +14,7 @@ import (
 // TestDocs checks that the page of errors has a heading for each code, followed by its status and the fields of its body.
 // The page that services serve has the same headings, to which the header Link of an error leads.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reference/errors.md")
+	page, err := os.ReadFile("../../docs/reference/errors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 		documented = append(documented, m[1]+": "+m[2])
 	}
 	slices.Sort(documented)
-	served, err := os.ReadFile("../../openapi/reference/errors.html")
+	served, err := os.ReadFile("../openapi/reference/errors.html")
 	if err != nil {
 		t.Fatal(err)
 	}
