@@ -11,7 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
 // ReadOptions bound how many statements of large lists one process runs at once.
@@ -33,7 +33,7 @@ func (o ReadOptions) Validate() error {
 	return nil
 }
 
-// Reads is the [pagelist.Limiter] of a process: it bounds how many statements of large lists run at once. A statement
+// Reads is the [lists.Limiter] of a process: it bounds how many statements of large lists run at once. A statement
 // first waits until its project is below its share, then until the process is below its bound. A project with many
 // statements therefore competes with other projects for only as many places as its share.
 type Reads struct {
@@ -45,7 +45,7 @@ type Reads struct {
 	projects map[string]*readers
 }
 
-var _ pagelist.Limiter = (*Reads)(nil)
+var _ lists.Limiter = (*Reads)(nil)
 
 // readers bounds the large reads of one project. count is how many large reads run or wait. turns lets as many run as
 // the project's share.

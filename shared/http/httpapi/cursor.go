@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // Cursor returns the cursor with which a client asks for the records after p in the list of b.
-func (b Binding) Cursor(p pagelist.Position) string {
+func (b Binding) Cursor(p lists.Position) string {
 	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
 	raw[0] = cursorVersion
 	binary.BigEndian.PutUint64(raw[1:], uint64(p.Key))
@@ -51,14 +51,14 @@ func (b Binding) Cursor(p pagelist.Position) string {
 
 // position returns the position in the parameter "cursor" of q, or start if the request has no cursor. A text that
 // [Binding.Cursor] did not make for the same binding is a fault of q, and so is a key outside Least and Most.
-func (b Binding) position(q *Query, start pagelist.Position) pagelist.Position {
+func (b Binding) position(q *Query, start lists.Position) lists.Position {
 	const name = "cursor"
 	if !q.Has(name) {
 		return start
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(q.Text(name))
 	if err == nil && len(raw) >= cursorHead+checkBytes && raw[0] == cursorVersion {
-		p := pagelist.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
+		p := lists.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
 		// Compare the text, because DecodeString ignores line breaks in a text.
 		if q.Text(name) == b.Cursor(p) && p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID)) {
 			return p

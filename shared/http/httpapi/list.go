@@ -7,7 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
 const (
@@ -17,35 +17,35 @@ const (
 
 // ListRequest is a request for a page of a list: the list with its filters, and the page that the client asks for.
 type ListRequest struct {
-	Binding               // the list that cursors belong to
-	Page    pagelist.Page // from the parameters cursor and limit, and the header Accept
+	Binding            // the list that cursors belong to
+	Page    lists.Page // from the parameters cursor and limit, and the header Accept
 
 	query *Query
 }
 
 // List returns the page of a list that r asks for: at most limit records, up to end. The page begins after the cursor
 // of q, or after start without a cursor. The error is the first fault of any parameter that q has read.
-func (q *Query) List(r *http.Request, b Binding, start, end pagelist.Position, limit int) (ListRequest, error) {
-	page := pagelist.Page{After: b.position(q, start), End: end, Limit: limit, Format: listFormat(r)}
+func (q *Query) List(r *http.Request, b Binding, start, end lists.Position, limit int) (ListRequest, error) {
+	page := lists.Page{After: b.position(q, start), End: end, Limit: limit, Format: listFormat(r)}
 	return ListRequest{b, page, q}, q.Err()
 }
 
 // listFormat returns the format in which r asks for a list: NDJSON if the header Accept lists NDJSON and does not
 // prefer JSON, else JSON.
-func listFormat(r *http.Request) pagelist.Format {
+func listFormat(r *http.Request) lists.Format {
 	accepted := r.Header["Accept"]
 	ndjson, _ := Weight(accepted, typeNDJSON)
 	json, _ := Weight(accepted, typeJSON)
 	if ndjson > 0 && ndjson >= json {
-		return pagelist.NDJSON
+		return lists.NDJSON
 	}
-	return pagelist.JSON
+	return lists.JSON
 }
 
 // Write answers with the page and closes list. If there is a next page, the headers Link and X-Next-Cursor have its
 // cursor. A page of one chunk has an ETag, and may be answered with 304. A longer page is sent chunk by chunk, as the
 // chunks are read.
-func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelist.List) error {
+func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *lists.List) error {
 	defer list.Close()
 	cursor := ""
 	if next := list.Next(); next != nil {
@@ -54,20 +54,20 @@ func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelis
 	if body, whole := list.Whole(); whole {
 		return WriteBody(w, r, l.contentType(), body, cursor)
 	}
-	return writePieces(w, r, l.contentType(), list.Chunks(), pagelist.Memory)
+	return writePieces(w, r, l.contentType(), list.Chunks(), lists.Memory)
 }
 
 // WriteFeed answers with a page of a feed, a list to which records are added at its end. The answer has the cursor of
 // next, and no ETag. If more is set, because more records can be read now, the answer also has a Link. memory is how
 // many bytes the process holds for the body.
-func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, body iter.Seq2[[]byte, error], memory int64, next pagelist.Position, more bool) error {
+func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, body iter.Seq2[[]byte, error], memory int64, next lists.Position, more bool) error {
 	l.next(w, r, next, more)
 	return writePieces(w, r, l.contentType(), body, memory)
 }
 
 // next sets the headers of the page that begins after p, and returns that page's cursor. If link is false, next sets no
 // Link.
-func (l ListRequest) next(w http.ResponseWriter, r *http.Request, p pagelist.Position, link bool) string {
+func (l ListRequest) next(w http.ResponseWriter, r *http.Request, p lists.Position, link bool) string {
 	cursor := l.Cursor(p)
 	w.Header()["X-Next-Cursor"] = []string{cursor}
 	if link {
@@ -78,7 +78,7 @@ func (l ListRequest) next(w http.ResponseWriter, r *http.Request, p pagelist.Pos
 }
 
 func (l ListRequest) contentType() string {
-	if l.Page.Format == pagelist.NDJSON {
+	if l.Page.Format == lists.NDJSON {
 		return typeNDJSON
 	}
 	return typeJSON

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -113,8 +113,8 @@ const DefaultLimit = 10
 func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
 
 // OptionalLimit returns the parameter "limit" of a list that by default returns all records: from 1 to most, or
-// [pagelist.All] without the parameter. Any other value is a fault, which [Query.Err] returns.
-func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
+// [lists.All] without the parameter. Any other value is a fault, which [Query.Err] returns.
+func (q *Query) OptionalLimit(most int) int { return q.Int("limit", lists.All, 1, most) }
 
 // Identifier returns a parameter that is an identifier, or "" without the parameter. An identifier is valid UTF-8
 // without NUL, of 1 to [wire.MaxIdentifierBytes] bytes. Any other value is a fault, which [Query.Err] returns.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -25,9 +25,9 @@ func read(raw string) (got map[string]any, err error) {
 // TestForgedCursor checks that a cursor must contain a valid position, even if the client computes its checksum.
 func TestForgedCursor(t *testing.T) {
 	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Least: wire.MinTime, Most: wire.MaxTime}
-	for _, p := range []pagelist.Position{{Key: wire.MinTime - 1, ID: "x"}, {Key: wire.MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
+	for _, p := range []lists.Position{{Key: wire.MinTime - 1, ID: "x"}, {Key: wire.MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
 		q := ParseQuery(httptest.NewRequest("GET", "/?cursor="+b.Cursor(p), nil), "cursor")
-		if got := b.position(q, pagelist.Position{}); q.Err() == nil {
+		if got := b.position(q, lists.Position{}); q.Err() == nil {
 			t.Errorf("%v: taken as %v", p, got)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCursorsArePinned(t *testing.T) {
 		{"the name of a filter counts", Binding{Project: "p", List: "entries", Sort: "updated_at", Filters: map[string]string{"b": "1"}}, "AQAF1Hn3-WAAeKpc6Bgl5p-e9ZG_DadVgPI"},
 		{"two filters", Binding{Project: "p", List: "entries", Sort: "updated_at", Filters: map[string]string{"b": "2", "a": "1"}}, "AQAF1Hn3-WAAeIBKHNVzG0BfnRObhx8CG8s"},
 	} {
-		if got := tt.binding.Cursor(pagelist.Position{Key: 1640995200000000, ID: "x"}); got != tt.want {
+		if got := tt.binding.Cursor(lists.Position{Key: 1640995200000000, ID: "x"}); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -56,14 +56,14 @@ func TestCursorsArePinned(t *testing.T) {
 
 func FuzzCursor(f *testing.F) {
 	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Least: wire.MinTime, Most: wire.MaxTime}
-	f.Add(b.Cursor(pagelist.Position{Key: 5, ID: "x"}))
+	f.Add(b.Cursor(lists.Position{Key: 5, ID: "x"}))
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, cursor string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		q := ParseQuery(r, "cursor")
 		q.values = map[string]string{"cursor": cursor}
-		p := b.position(q, pagelist.Position{})
+		p := b.position(q, lists.Position{})
 		if q.Err() == nil && b.Cursor(p) != cursor {
 			t.Fatalf("%q stands for %v, whose cursor is %q", cursor, p, b.Cursor(p))
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -59,7 +59,7 @@ type Options struct {
 	// wait for news should end then. Nil: not called.
 	Stopping func()
 	// Reads gives turns to large reads of the public paths. Nil: no limit.
-	Reads pagelist.Limiter
+	Reads lists.Limiter
 }
 
 // Server is the pair of a service's listeners, the public and the internal listener, with their shutdown.
@@ -125,7 +125,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
 	if name == "public" && o.Reads != nil {
-		base = pagelist.WithLimiter(ctx, o.Reads)
+		base = lists.WithLimiter(ctx, o.Reads)
 	}
 	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,

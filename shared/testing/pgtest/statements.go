@@ -17,13 +17,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 )
 
 // AddList adds the statements of a list to statements, as name.first, name.chunk, name.nth and name.last.
-func AddList(statements map[string]string, name string, list pagelist.Statements) {
+func AddList(statements map[string]string, name string, list lists.Statements) {
 	statements[name+".chunk"], statements[name+".nth"], statements[name+".last"] = list.Chunk, list.Nth, list.Last
 	if list.First != "" {
 		statements[name+".first"] = list.First

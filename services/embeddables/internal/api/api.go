@@ -7,7 +7,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
@@ -15,8 +15,8 @@ import (
 // Reader is the part of the store that the handlers use.
 type Reader interface {
 	// Embeddables and Versions open a page of a list. The error of Versions may be an EmbeddableDoesNotExist.
-	Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error)
-	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error)
+	Embeddables(ctx context.Context, projectID string, page lists.Page) (*lists.List, error)
+	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error)
 	// Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if there is none.
 	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
 	// Version returns one version with its definition. The error is an EmbeddableVersionDoesNotExist if there is

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -47,17 +47,17 @@ type Document struct {
 
 // Bounds returns the start and the end of the list of embeddables, which is in the order of the ids. No id is empty. No
 // id is greater than the greatest character, repeated up to the length of an identifier.
-func Bounds() (start, end pagelist.Position) {
+func Bounds() (start, end lists.Position) {
 	const greatest = "\U0010FFFF"
-	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, wire.MaxIdentifierBytes/len(greatest))}
+	return lists.Position{}, lists.Position{ID: strings.Repeat(greatest, wire.MaxIdentifierBytes/len(greatest))}
 }
 
 // Versions are listed by their number alone: the id of a position is empty.
 
 // VersionBounds returns the start and the end of a list of versions: before the least number and after the greatest
 // number. If descending, the start is after the greatest number, and the end is before the least number.
-func VersionBounds(descending bool) (start, end pagelist.Position) {
-	low, high := pagelist.Position{Key: -1}, pagelist.Position{Key: MaxVersion + 1}
+func VersionBounds(descending bool) (start, end lists.Position) {
+	low, high := lists.Position{Key: -1}, lists.Position{Key: MaxVersion + 1}
 	if descending {
 		return high, low
 	}

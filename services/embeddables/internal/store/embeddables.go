@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
@@ -20,24 +20,24 @@ const (
 )
 
 // embeddables holds the statements that list a project's embeddables in the order of their ids.
-var embeddables = pagelist.Keyset{
+var embeddables = lists.Keyset{
 	Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
 	Where: "project_id = $1", Parameters: 1,
 }.Statements(false)
 
 // embeddableQuery returns the query that lists a project's embeddables.
-func embeddableQuery(pool pgdb.Querier, projectID string) *pagelist.Query {
+func embeddableQuery(pool pgdb.Querier, projectID string) *lists.Query {
 	project := wire.AppendText(nil, []byte(projectID))
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   embeddables,
 		List:  []any{projectID},
-		Bound: func(p pagelist.Position) []any { return []any{p.ID} },
+		Bound: func(p lists.Position) []any { return []any{p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return 0, row.Text(columnID), true
 		},
 		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendEmbeddable(dst, project, row) },
-		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{ID: string(row.Text(0))} },
+		Position: func(row *pgdb.Raw) lists.Position { return lists.Position{ID: string(row.Text(0))} },
 	}
 }
 

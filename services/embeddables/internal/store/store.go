@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -48,14 +48,14 @@ type Store struct {
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Embeddables opens a page of a project's embeddables. The caller must close the List.
-func (s *Store) Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error) {
-	return pagelist.Open(ctx, embeddableQuery(s.pool, projectID), page)
+func (s *Store) Embeddables(ctx context.Context, projectID string, page lists.Page) (*lists.List, error) {
+	return lists.Open(ctx, embeddableQuery(s.pool, projectID), page)
 }
 
 // Versions opens a page of an embeddable's versions. The caller must close the List. The error is an
 // EmbeddableDoesNotExist if the project has no such embeddable.
-func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
-	return pagelist.Open(ctx, versionQuery(s.pool, projectID, embeddableID, descending), page)
+func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error) {
+	return lists.Open(ctx, versionQuery(s.pool, projectID, embeddableID, descending), page)
 }
 
 // Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if the project has no

@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
@@ -16,7 +16,7 @@ const (
 )
 
 // versions holds the statements that list an embeddable's versions by number, in both directions.
-var versions = pagelist.Keyset{
+var versions = lists.Keyset{
 	Table: "versions", Columns: versionColumns, Key: "version_number",
 	Where: "project_id = $1 AND embeddable_id = $2", Parameters: 2,
 	Parent: "SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2",
@@ -24,18 +24,18 @@ var versions = pagelist.Keyset{
 
 // versionQuery returns the query that lists an embeddable's versions. Without such an embeddable, the query fails with
 // an EmbeddableDoesNotExist.
-func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending bool) *pagelist.Query {
+func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending bool) *lists.Query {
 	id := wire.AppendText(nil, []byte(embeddableID))
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   versions.In(descending),
 		List:  []any{projectID, embeddableID},
-		Bound: func(p pagelist.Position) []any { return []any{p.Key} },
+		Bound: func(p lists.Position) []any { return []any{p.Key} },
 		Key: func(row *pgdb.Raw) (key int64, _ []byte, ok bool) {
 			return row.Int(columnNumber), nil, !row.Null(columnNumber)
 		},
 		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendVersion(dst, id, row) },
-		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+		Position: func(row *pgdb.Raw) lists.Position { return lists.Position{Key: row.Int(0)} },
 		Missing:  apierr.NoEmbeddable(embeddableID),
 	}
 }

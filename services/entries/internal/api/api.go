@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -23,9 +23,9 @@ type Reader interface {
 	// Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
 	Entry(ctx context.Context, projectID, entryID string) ([]byte, error)
 	// Entries, PageViews and Events open a page of a list. The error of Events may be an EntryNotFound.
-	Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
-	PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
-	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
+	Entries(ctx context.Context, l entry.List, page lists.Page) (*lists.List, error)
+	PageViews(ctx context.Context, l entry.List, page lists.Page) (*lists.List, error)
+	Events(ctx context.Context, projectID, entryID string, descending bool, page lists.Page) (*lists.List, error)
 	// Changes opens a page of the change feed.
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
 	// LastSeq returns the number of the project's newest change, or 0 if the project has no changes.

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
@@ -58,7 +58,7 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	wait := min(time.Duration(q.Int("wait", 0, 0, maxWait))*time.Second, longestWait)
 	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "entries-changes", Filters: filters, Least: 0, Most: math.MaxInt64,
-	}, pagelist.Position{Key: after}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
+	}, lists.Position{Key: after}, lists.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func startOf(q *httpapi.Query) (after int64, now bool) {
 
 // writeChanges answers with a page of changes. The header X-Last-Seq has the number of the project's newest change.
 func (a *API) writeChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, page *change.Page) error {
-	memory := int64(pagelist.Memory)
+	memory := int64(lists.Memory)
 	if body, whole := page.Whole(); whole {
 		memory = int64(len(body))
 	}
 	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(page.Last, 10)}
-	return l.WriteFeed(w, r, page.Chunks(), memory, pagelist.Position{Key: page.Examined}, page.More)
+	return l.WriteFeed(w, r, page.Chunks(), memory, lists.Position{Key: page.Examined}, page.More)
 }
 
 // writeAnswer answers with a page that the [watch.Watch] has read, or with a copy of an empty page. The header
@@ -117,7 +117,7 @@ func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.List
 	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(answer.Last, 10)}
 	body := func(yield func([]byte, error) bool) { yield(answer.Body, nil) }
 	// The body is small, so no memory is counted for it.
-	return l.WriteFeed(w, r, body, 0, pagelist.Position{Key: answer.Examined}, answer.More)
+	return l.WriteFeed(w, r, body, 0, lists.Position{Key: answer.Examined}, answer.More)
 }
 
 // waitForChanges closes the empty page, waits for a change, and answers with the change. If wait passes or the service

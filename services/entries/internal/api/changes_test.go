@@ -11,7 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
@@ -24,7 +24,7 @@ type quiet struct {
 }
 
 func (*quiet) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
-	list, err := pagelist.Open(ctx, nothing{}, pagelist.Page{Limit: ask.Limit, Format: ask.Format})
+	list, err := lists.Open(ctx, nothing{}, lists.Page{Limit: ask.Limit, Format: ask.Format})
 	return &change.Page{List: list}, err
 }
 
@@ -36,12 +36,12 @@ func (q *quiet) Wait(ctx context.Context, _ change.Ask) (watch.Answer, error) {
 
 type nothing struct{}
 
-func (nothing) Chunk(context.Context, *pagelist.Sink, pagelist.Position, pagelist.Position, int) error {
+func (nothing) Chunk(context.Context, *lists.Sink, lists.Position, lists.Position, int) error {
 	return nil
 }
 
-func (nothing) Settle(context.Context, pagelist.Position, pagelist.Position, int) (pagelist.Position, bool, bool, error) {
-	return pagelist.Position{}, false, false, nil
+func (nothing) Settle(context.Context, lists.Position, lists.Position, int) (lists.Position, bool, bool, error) {
+	return lists.Position{}, false, false, nil
 }
 
 // TestLongestWait checks that a wait ends before gateways end its request.

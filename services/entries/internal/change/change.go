@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
 // Types is a bit set of types of changes.
@@ -81,12 +81,12 @@ type Ask struct {
 	Types     Types
 	After     int64 // the number up to which the reader has all changes
 	Limit     int
-	Format    pagelist.Format
+	Format    lists.Format
 }
 
 // Page is a page of a project's changes. The caller closes it.
 type Page struct {
-	*pagelist.List
+	*lists.List
 	Last     int64 // the project's newest number when the page was opened; 0 for a project without changes
 	Examined int64 // with this page the reader has all changes of the asked types up to this number
 	More     bool  // more changes can be read now

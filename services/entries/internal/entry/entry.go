@@ -5,7 +5,7 @@ package entry
 import (
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -78,8 +78,8 @@ type List struct {
 
 // Bounds returns the start and the end of the list in its order, as far as conditions on the sorted time narrow the
 // list. Both positions have an empty id, which is less than the id of any entry.
-func (l List) Bounds() (start, end pagelist.Position) {
-	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
+func (l List) Bounds() (start, end lists.Position) {
+	low, high := lists.Position{Key: wire.BeforeAll}, lists.Position{Key: wire.AfterAll}
 	for _, c := range l.Conditions {
 		switch at, _ := c.Value.(int64); {
 		case c.Field != l.Sort.String():
@@ -104,13 +104,13 @@ func (l List) Moves() bool { return l.Sort != ByUpdatedAt || !l.Descending }
 
 // Arrival returns the arrival number in p, a position in a list of events. If the position's id is empty or not a
 // number, Arrival returns 0, which is before all events of the position's time.
-func Arrival(p pagelist.Position) int64 {
+func Arrival(p lists.Position) int64 {
 	n, _ := strconv.ParseInt(p.ID, 10, 64)
 	return n
 }
 
 // ValidArrival reports whether the id in a client's position is empty or an arrival number of at least 1.
-func ValidArrival(p pagelist.Position) bool {
+func ValidArrival(p lists.Position) bool {
 	if p.ID == "" {
 		return true
 	}
@@ -120,8 +120,8 @@ func ValidArrival(p pagelist.Position) bool {
 
 // EventBounds returns the start and the end of a list of all events of an entry. The start of a descending list is
 // after all times.
-func EventBounds(descending bool) (start, end pagelist.Position) {
-	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
+func EventBounds(descending bool) (start, end lists.Position) {
+	low, high := lists.Position{Key: wire.BeforeAll}, lists.Position{Key: wire.AfterAll}
 	if descending {
 		return high, low
 	}

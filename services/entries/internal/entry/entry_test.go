@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 			bounded.Conditions = append(bounded.Conditions, Condition{f, value})
 		}
 	}
-	at := func(key int64) pagelist.Position { return pagelist.Position{Key: key} }
+	at := func(key int64) lists.Position { return lists.Position{Key: key} }
 	for _, tt := range []struct {
 		name       string
 		list       List
@@ -87,7 +87,7 @@ func TestArrival(t *testing.T) {
 		arrival int64
 		valid   bool
 	}{"": {0, true}, "7": {7, true}, "0": {0, false}, "-1": {-1, false}, "x": {0, false}, "99999999999999999999": {1<<63 - 1, false}} {
-		p := pagelist.Position{ID: id}
+		p := lists.Position{ID: id}
 		if Arrival(p) != want.arrival || ValidArrival(p) != want.valid {
 			t.Errorf("%q: %d, %v", id, Arrival(p), ValidArrival(p))
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -75,8 +75,8 @@ FROM removals` + inRange
 )
 
 // changes has the statements of the change feed for each set of types.
-var changes = func() map[change.Types]pagelist.Statements {
-	all := map[change.Types]pagelist.Statements{}
+var changes = func() map[change.Types]lists.Statements {
+	all := map[change.Types]lists.Statements{}
 	for types := change.Types(1); types <= change.All; types++ {
 		all[types] = changeStatements(types)
 	}
@@ -85,7 +85,7 @@ var changes = func() map[change.Types]pagelist.Statements {
 
 // changeStatements returns the statements of the change feed for a set of types. The parameters are the project, the
 // last number that the reader has, the last number to read, and the limit or the offset.
-func changeStatements(types change.Types) pagelist.Statements {
+func changeStatements(types change.Types) lists.Statements {
 	var rows, numbers []string
 	for _, c := range []struct {
 		of            change.Types
@@ -100,7 +100,7 @@ func changeStatements(types change.Types) pagelist.Statements {
 		}
 	}
 	const order = "\nORDER BY seq"
-	return pagelist.Statements{
+	return lists.Statements{
 		Chunk: merged(rows, order, " LIMIT $4", " LIMIT $4"),
 		Nth:   merged(numbers, order, " LIMIT $4::bigint + 2", " OFFSET $4 LIMIT 2"),
 		Last:  merged(numbers, order+" DESC", " LIMIT 1", " LIMIT 1"),
@@ -151,8 +151,8 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 		return nil, err
 	}
 	end := max(last, ask.After) // after a failover, the primary may be behind the reader
-	list, err := pagelist.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), pagelist.Page{
-		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Format: ask.Format,
+	list, err := lists.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), lists.Page{
+		After: lists.Position{Key: ask.After}, End: lists.Position{Key: end}, Format: ask.Format,
 		// A project has at most one change for each number. A reader that is nearly current gets a small page, which
 		// waits for no turn.
 		Limit: int(min(int64(ask.Limit), max(end-ask.After, 1))),
@@ -167,17 +167,17 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	return page, nil
 }
 
-// changeQuery returns a pagelist query for the changes of a project that have one of the types, by number.
-func changeQuery(pool pgdb.Querier, projectID string, types change.Types) *pagelist.Query {
+// changeQuery returns a lists.Query for the changes of a project that have one of the types, by number.
+func changeQuery(pool pgdb.Querier, projectID string, types change.Types) *lists.Query {
 	project := wire.AppendText(nil, []byte(projectID))
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:     pool,
 		SQL:      changes[types],
 		List:     []any{projectID},
-		Bound:    func(p pagelist.Position) []any { return []any{p.Key} },
+		Bound:    func(p lists.Position) []any { return []any{p.Key} },
 		Key:      func(row *pgdb.Raw) (key int64, id []byte, ok bool) { return row.Int(columnSeq), nil, true },
 		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendChange(dst, project, row) },
-		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+		Position: func(row *pgdb.Raw) lists.Position { return lists.Position{Key: row.Int(0)} },
 	}
 }
 

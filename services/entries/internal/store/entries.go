@@ -3,7 +3,7 @@ package store
 import (
 	"sync"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -37,17 +37,17 @@ WHERE project_id = $1 AND entry_id = $2`
 
 // entryList returns the statements that read the given columns of the entries of l, and the values of the first
 // parameters of the statements.
-func entryList(columns string, l entry.List) (pagelist.Statements, []any) {
+func entryList(columns string, l entry.List) (lists.Statements, []any) {
 	var s statement
 	where := s.selected(l.Selection, l.Sort.String())
-	list := directed{pagelist.Keyset{
+	list := directed{lists.Keyset{
 		Table: "entries", Columns: columns, Key: l.Sort.String() + ", entry_id", Where: where, Parameters: len(s.args),
 	}, l.Descending}
 	sql, ok := built.Load(list)
 	if !ok {
 		sql, _ = built.LoadOrStore(list, list.Statements(l.Descending))
 	}
-	return sql.(pagelist.Statements), s.args
+	return sql.(lists.Statements), s.args
 }
 
 // built caches the statements of each list that a request has asked for. Building a statement takes longer than
@@ -56,31 +56,31 @@ var built sync.Map
 
 // directed is a list with its direction, and the key of the cache built.
 type directed struct {
-	pagelist.Keyset
+	lists.Keyset
 
 	descending bool
 }
 
-// entryQuery returns a pagelist query for the entries of l. columns are the columns to read, and must begin with
+// entryQuery returns a lists.Query for the entries of l. columns are the columns to read, and must begin with
 // entryHeadColumns.
-func entryQuery(pool pgdb.Querier, columns string, l entry.List) *pagelist.Query {
+func entryQuery(pool pgdb.Querier, columns string, l entry.List) *lists.Query {
 	sortColumn := columnUpdatedAt
 	if l.Sort == entry.ByCreatedAt {
 		sortColumn = columnCreatedAt
 	}
 	sql, args := entryList(columns, l)
 	project := wire.AppendText(nil, []byte(l.ProjectID))
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   sql,
 		List:  args,
-		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
+		Bound: func(p lists.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return row.Micros(sortColumn), row.Text(columnEntryID), true
 		},
 		Append: func(dst []byte, row *pgdb.Raw) []byte { return appendEntry(dst, project, row) },
-		Position: func(row *pgdb.Raw) pagelist.Position {
-			return pagelist.Position{Key: row.Micros(0), ID: string(row.Text(1))}
+		Position: func(row *pgdb.Raw) lists.Position {
+			return lists.Position{Key: row.Micros(0), ID: string(row.Text(1))}
 		},
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -39,22 +39,22 @@ const (
 )
 
 // events has the statements that list the events of an entry, by timestamp and then by arrival number.
-var events = pagelist.Keyset{
+var events = lists.Keyset{
 	Table: "events", Columns: eventColumns, Key: `"timestamp", arrival`,
 	Where: "project_id = $1 AND entry_id = $2", Parameters: 2,
 	Parent: "SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2",
 }.Orders()
 
-// eventQuery returns a pagelist query for the events of an entry. The query fails with an EntryNotFound if the
+// eventQuery returns a lists.Query for the events of an entry. The query fails with an EntryNotFound if the
 // project has no such entry.
-func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *pagelist.Query {
+func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *lists.Query {
 	project, entryText := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(entryID))
 	var arrival []byte // as text, of the last row that was read
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   events.In(descending),
 		List:  []any{projectID, entryID},
-		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), entry.Arrival(p)} },
+		Bound: func(p lists.Position) []any { return []any{pgdb.Timestamp(p.Key), entry.Arrival(p)} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			if row.Null(columnEventArrival) {
 				return 0, nil, false
@@ -63,8 +63,8 @@ func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *
 			return row.Micros(columnEventTimestamp), arrival, true
 		},
 		Append: func(dst []byte, row *pgdb.Raw) []byte { return appendEvent(dst, project, entryText, row) },
-		Position: func(row *pgdb.Raw) pagelist.Position {
-			return pagelist.Position{Key: row.Micros(0), ID: strconv.FormatInt(row.Int(1), 10)}
+		Position: func(row *pgdb.Raw) lists.Position {
+			return lists.Position{Key: row.Micros(0), ID: strconv.FormatInt(row.Int(1), 10)}
 		},
 		Missing: apierr.NoEntry(entryID),
 	}

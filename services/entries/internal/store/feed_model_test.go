@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -79,7 +79,7 @@ func (c *feedCopy) apply(t *rapid.T, line []byte) {
 // read reads one page, and reports whether the reader is current.
 func (c *feedCopy) read(t *rapid.T, s *Store, project string, limit int) (current bool) {
 	page, err := s.Changes(context.Background(), change.Ask{
-		ProjectID: project, Types: c.types, After: c.cursor, Limit: limit, Format: pagelist.NDJSON,
+		ProjectID: project, Types: c.types, After: c.cursor, Limit: limit, Format: lists.NDJSON,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -349,8 +349,8 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 func tables(t *rapid.T, s *Store, project string) *feedCopy {
 	all := newCopy(change.All)
 	query := changeQuery(s.primary, project, change.Entry|change.Event)
-	list, err := pagelist.Open(context.Background(), query, pagelist.Page{
-		End: pagelist.Position{Key: time.Now().Add(time.Hour).UnixMicro()}, Limit: pagelist.All, Format: pagelist.NDJSON,
+	list, err := lists.Open(context.Background(), query, lists.Page{
+		End: lists.Position{Key: time.Now().Add(time.Hour).UnixMicro()}, Limit: lists.All, Format: lists.NDJSON,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -61,7 +61,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 			}
 			views := newViewSource(nil, l)
 			q := views.Query
-			for _, after := range []pagelist.Position{start, {Key: int64(before) * 1e6, ID: fmt.Sprintf("en_%d", before)}} {
+			for _, after := range []lists.Position{start, {Key: int64(before) * 1e6, ID: fmt.Sprintf("en_%d", before)}} {
 				for _, plan := range []string{"force_custom_plan", "force_generic_plan"} {
 					for _, s := range []struct {
 						name, sql string

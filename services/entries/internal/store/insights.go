@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
@@ -63,10 +63,10 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 			return readErr
 		}, q.sql, append([]any{pgx.QueryExecModeCacheDescribe}, q.args...)...)
 	}
-	err := pagelist.Limited(ctx, func() error {
+	err := lists.Limited(ctx, func() error {
 		err := run(s.pool)
 		pg, ok := errors.AsType[*pgconn.PgError](err)
-		if seen.Seen && pagelist.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) && (!ok || pg.Code != "57014") {
+		if seen.Seen && lists.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) && (!ok || pg.Code != "57014") {
 			err = run(s.primary)
 		}
 		return err

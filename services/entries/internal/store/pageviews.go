@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -36,7 +36,7 @@ const maxViewRows = 5000
 // that reads the entries alone, and its last parameter is their limit. The result has a row for each page view, and
 // one row for an entry without page views. The last parameter is the limit of rows. The subquery also has that limit,
 // so that Postgres does not sort all page views of an entry that has very many.
-func pageViewList(entries pagelist.Statements, descending bool) string {
+func pageViewList(entries lists.Statements, descending bool) string {
 	direction := ""
 	if descending {
 		direction = " DESC"
@@ -66,11 +66,11 @@ ORDER BY "timestamp", arrival LIMIT $5`
 // viewSource reads entries with their page views, with one statement for each chunk. If the page views of an entry do
 // not fit, a separate statement continues the entry, in the next chunk if necessary.
 type viewSource struct {
-	*pagelist.Query // reads the positions of the entries
-	sql             string
-	project         string
-	projectText     []byte // as a JSON string
-	urls            bool
+	*lists.Query // reads the positions of the entries
+	sql          string
+	project      string
+	projectText  []byte // as a JSON string
+	urls         bool
 
 	// The entry whose record has begun but not ended, and the position of its last page view.
 	id      []byte // nil: none
@@ -89,7 +89,7 @@ func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
 
 // Chunk reads the next entries with their page views into sink. Chunk first completes the entry that the chunk before
 // has left open.
-func (s *viewSource) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
+func (s *viewSource) Chunk(ctx context.Context, sink *lists.Sink, after, end lists.Position, limit int) error {
 	for s.id != nil {
 		if sink.Full() {
 			sink.Cut()
@@ -103,7 +103,7 @@ func (s *viewSource) Chunk(ctx context.Context, sink *pagelist.Sink, after, end 
 }
 
 // entries reads the entries after a position, each with its first page views.
-func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
+func (s *viewSource) entries(ctx context.Context, sink *lists.Sink, after, end lists.Position, limit int) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		row := pgdb.NewRaw(rows)
@@ -118,9 +118,9 @@ func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, en
 			if s.id == nil || !bytes.Equal(id, s.id) {
 				s.end(sink)
 				switch sink.Begin(key, id) {
-				case pagelist.Stop:
+				case lists.Stop:
 					return nil
-				case pagelist.Skip:
+				case lists.Skip:
 					skipped = bytes.Clone(id)
 					continue
 				}
@@ -139,7 +139,7 @@ func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, en
 		}
 		return nil
 	}, s.sql, s.Arguments(after, end, limit, maxViewRows)...)
-	if read > 0 && pagelist.Retryable(err) {
+	if read > 0 && lists.Retryable(err) {
 		sink.Cut() // the next chunk continues on another connection
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, en
 }
 
 // further reads more page views of the open entry, and ends its record if there are no more.
-func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
+func (s *viewSource) further(ctx context.Context, sink *lists.Sink) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		row := pgdb.NewRaw(rows)
@@ -160,14 +160,14 @@ func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 		}
 		return nil
 	}, furtherViews, s.project, string(s.id), pgdb.Timestamp(s.time), s.arrival, maxViewRows)
-	if read > 0 && pagelist.Retryable(err) {
+	if read > 0 && lists.Retryable(err) {
 		return nil // the caller calls again from the new position
 	}
 	return err
 }
 
 // begin begins the record of an entry: it appends the first part of an EntryPageViews of the API to sink.
-func (s *viewSource) begin(sink *pagelist.Sink, id []byte, row *pgdb.Raw) {
+func (s *viewSource) begin(sink *lists.Sink, id []byte, row *pgdb.Raw) {
 	s.id = bytes.Clone(id)
 	s.views = 0
 	sink.SetBytes(append(appendEntryHead(sink.Bytes(), s.projectText, row), `,"page_views":[`...))
@@ -175,7 +175,7 @@ func (s *viewSource) begin(sink *pagelist.Sink, id []byte, row *pgdb.Raw) {
 
 // view appends a page view to the open record, as a PageView of the API. first is the index of the page view's first
 // column.
-func (s *viewSource) view(sink *pagelist.Sink, row *pgdb.Raw, first int) {
+func (s *viewSource) view(sink *lists.Sink, row *pgdb.Raw, first int) {
 	dst := sink.Bytes()
 	if s.views > 0 {
 		dst = append(dst, ',')
@@ -198,7 +198,7 @@ func (s *viewSource) view(sink *pagelist.Sink, row *pgdb.Raw, first int) {
 }
 
 // end ends the open record, if there is one.
-func (s *viewSource) end(sink *pagelist.Sink) {
+func (s *viewSource) end(sink *lists.Sink) {
 	if s.id == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -53,14 +53,14 @@ func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary:
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {
 	project := wire.AppendText(nil, []byte(projectID))
 	appendRecord := func(dst []byte, row *pgdb.Raw) []byte { return appendEntry(dst, project, row) }
-	return pagelist.One(ctx, s.pool, appendRecord, apierr.NoEntry(entryID), getEntry, projectID, entryID)
+	return lists.One(ctx, s.pool, appendRecord, apierr.NoEntry(entryID), getEntry, projectID, entryID)
 }
 
 // Entries opens a page of a project's entries. The error is a QuestionTooLarge if a search in the data of entries takes
 // too long for the first part of the page.
-func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
+func (s *Store) Entries(ctx context.Context, l entry.List, page lists.Page) (*lists.List, error) {
 	page.Moves, page.Scans = l.Moves(), scans(l)
-	found, err := pagelist.Open(ctx, entryQuery(s.pool, entryColumns, l), page)
+	found, err := lists.Open(ctx, entryQuery(s.pool, entryColumns, l), page)
 	if searches(l) {
 		err = tooLarge(err)
 	}
@@ -68,12 +68,12 @@ func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (
 }
 
 // PageViews opens a page of a project's entries with their page views, ordered by update.
-func (s *Store) PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
+func (s *Store) PageViews(ctx context.Context, l entry.List, page lists.Page) (*lists.List, error) {
 	page.Moves, page.Scans = l.Moves(), scans(l)
-	return pagelist.Open(ctx, newViewSource(s.pool, l), page)
+	return lists.Open(ctx, newViewSource(s.pool, l), page)
 }
 
 // Events opens a page of an entry's events. The error is an EntryNotFound if the project has no such entry.
-func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
-	return pagelist.Open(ctx, eventQuery(s.pool, projectID, entryID, descending), page)
+func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page lists.Page) (*lists.List, error) {
+	return lists.Open(ctx, eventQuery(s.pool, projectID, entryID, descending), page)
 }

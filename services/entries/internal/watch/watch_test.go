@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
@@ -28,16 +28,16 @@ func (f *feed) Changes(ctx context.Context, ask change.Ask) (*change.Page, error
 	if ask.Types&change.Entry != 0 {
 		records = last - ask.After
 	}
-	list, err := pagelist.Open(ctx, numbers(records), pagelist.Page{End: pagelist.Position{Key: last}, Limit: ask.Limit, Format: ask.Format})
+	list, err := lists.Open(ctx, numbers(records), lists.Page{End: lists.Position{Key: last}, Limit: ask.Limit, Format: ask.Format})
 	return &change.Page{List: list, Last: last, Examined: last}, err
 }
 
 // numbers is a list of so many records.
 type numbers int64
 
-func (n numbers) Chunk(_ context.Context, sink *pagelist.Sink, _, _ pagelist.Position, _ int) error {
+func (n numbers) Chunk(_ context.Context, sink *lists.Sink, _, _ lists.Position, _ int) error {
 	for i := range int64(n) {
-		if sink.Begin(i+1, nil) == pagelist.Stop {
+		if sink.Begin(i+1, nil) == lists.Stop {
 			break
 		}
 		sink.SetBytes(append(sink.Bytes(), '1'))
@@ -46,8 +46,8 @@ func (n numbers) Chunk(_ context.Context, sink *pagelist.Sink, _, _ pagelist.Pos
 	return nil
 }
 
-func (numbers) Settle(context.Context, pagelist.Position, pagelist.Position, int) (pagelist.Position, bool, bool, error) {
-	return pagelist.Position{}, false, false, nil
+func (numbers) Settle(context.Context, lists.Position, lists.Position, int) (lists.Position, bool, bool, error) {
+	return lists.Position{}, false, false, nil
 }
 
 // TestOneReadForAll checks that a change is read once for two thousand requests that ask the same.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
@@ -17,12 +17,12 @@ import (
 // Reader is the part of the store that the handlers use.
 type Reader interface {
 	// Experiments opens a page of a project's experiments.
-	Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error)
+	Experiments(ctx context.Context, l experiment.List, page lists.Page) (*lists.List, error)
 	// Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such
 	// experiment.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
 	// StatusChanges opens a page of the changes of an experiment's status. The error may be an ExperimentNotFound.
-	StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error)
+	StatusChanges(ctx context.Context, projectID, experimentID string, page lists.Page) (*lists.List, error)
 }
 
 // API has the handlers of all public routes of the service: lists, single experiments and the history of an
@@ -97,7 +97,7 @@ func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start, end := experiment.ChangeBounds()
-	l, err := httpapi.ParseQuery(r).List(r, httpapi.Binding{}, start, end, pagelist.All)
+	l, err := httpapi.ParseQuery(r).List(r, httpapi.Binding{}, start, end, lists.All)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 package experiment
 
 import (
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -43,16 +43,16 @@ type List struct {
 
 // Bounds returns the start and the end of a list of all experiments, from the latest creation to the earliest. Both
 // positions have an empty id, which is less than the id of any experiment.
-func Bounds() (start, end pagelist.Position) {
-	return pagelist.Position{Key: wire.AfterAll}, pagelist.Position{Key: wire.BeforeAll}
+func Bounds() (start, end lists.Position) {
+	return lists.Position{Key: wire.AfterAll}, lists.Position{Key: wire.BeforeAll}
 }
 
 // A position in the list of status changes has the number of a change as its key, counted from 1, and an empty id.
 
 // ChangeBounds returns the start and the end of the list of all changes of an experiment's status, the oldest first.
 // The key of a position is the number of a change, counted from 1.
-func ChangeBounds() (start, end pagelist.Position) {
-	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
+func ChangeBounds() (start, end lists.Position) {
+	return lists.Position{}, lists.Position{Key: wire.AfterAll}
 }
 
 // Removed counts the removed records of a project. More is true if there may be more records to remove.

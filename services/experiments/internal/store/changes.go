@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
@@ -18,24 +18,24 @@ const (
 )
 
 // statusChanges has the statements that list the changes of an experiment's status, the oldest first.
-var statusChanges = pagelist.Keyset{
+var statusChanges = lists.Keyset{
 	Table: "status_changes", Columns: changeColumns, Key: "change",
 	Where: "project_id = $1 AND experiment_id = $2", Parameters: 2,
 }.Statements(false)
 
-// changeQuery returns a pagelist query for the changes of an experiment's status. Each stored experiment has at least
+// changeQuery returns a lists.Query for the changes of an experiment's status. Each stored experiment has at least
 // one change. So if the first chunk has no row, the query fails with an ExperimentNotFound.
-func changeQuery(pool pgdb.Querier, projectID, experimentID string) *pagelist.Query {
+func changeQuery(pool pgdb.Querier, projectID, experimentID string) *lists.Query {
 	sql := statusChanges
 	sql.First = sql.Chunk
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:     pgdb.Pinned(pool),
 		SQL:      sql,
 		List:     []any{projectID, experimentID},
-		Bound:    func(p pagelist.Position) []any { return []any{p.Key} },
+		Bound:    func(p lists.Position) []any { return []any{p.Key} },
 		Key:      func(row *pgdb.Raw) (key int64, id []byte, ok bool) { return row.Int(columnChange), nil, true },
 		Append:   appendChange,
-		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+		Position: func(row *pgdb.Raw) lists.Position { return lists.Position{Key: row.Int(0)} },
 		Missing:  apierr.NoExperiment(experimentID),
 	}
 }

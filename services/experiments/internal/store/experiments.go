@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -43,34 +43,34 @@ WHERE project_id = $1 AND experiment_id = $2`
 // The statements that list a project's experiments, in descending order of creation and then of id.
 // experimentsOfStatus lists only the experiments with one status.
 var (
-	experiments = pagelist.Keyset{
+	experiments = lists.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
 		Where: "project_id = $1", Parameters: 1,
 	}.Statements(true)
 
-	experimentsOfStatus = pagelist.Keyset{
+	experimentsOfStatus = lists.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
 		Where: "project_id = $1 AND status = $2", Parameters: 2,
 	}.Statements(true)
 )
 
-// experimentQuery returns a pagelist query for the experiments of l.
-func experimentQuery(pool pgdb.Querier, l experiment.List) *pagelist.Query {
+// experimentQuery returns a lists.Query for the experiments of l.
+func experimentQuery(pool pgdb.Querier, l experiment.List) *lists.Query {
 	sql, args := experiments, []any{l.ProjectID}
 	if l.Status != "" {
 		sql, args = experimentsOfStatus, append(args, l.Status)
 	}
-	return &pagelist.Query{
+	return &lists.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   sql,
 		List:  args,
-		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
+		Bound: func(p lists.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return row.Micros(columnCreatedAt), row.Text(columnID), true
 		},
 		Append: appendExperiment,
-		Position: func(row *pgdb.Raw) pagelist.Position {
-			return pagelist.Position{Key: row.Micros(0), ID: string(row.Text(1))}
+		Position: func(row *pgdb.Raw) lists.Position {
+			return lists.Position{Key: row.Micros(0), ID: string(row.Text(1))}
 		},
 	}
 }

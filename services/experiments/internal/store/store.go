@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/pagelist"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
@@ -46,17 +46,17 @@ func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such experiment.
 func (s *Store) Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error) {
-	return pagelist.One(ctx, s.pool, appendExperiment, apierr.NoExperiment(experimentID), getExperiment, projectID, experimentID)
+	return lists.One(ctx, s.pool, appendExperiment, apierr.NoExperiment(experimentID), getExperiment, projectID, experimentID)
 }
 
 // Experiments opens a page of a project's experiments. The page of an unknown project is empty.
-func (s *Store) Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error) {
+func (s *Store) Experiments(ctx context.Context, l experiment.List, page lists.Page) (*lists.List, error) {
 	page.Moves = true // the source can change created_at
-	return pagelist.Open(ctx, experimentQuery(s.pool, l), page)
+	return lists.Open(ctx, experimentQuery(s.pool, l), page)
 }
 
 // StatusChanges opens a page of all changes of an experiment's status. The error is an ExperimentNotFound if the
 // project has no such experiment.
-func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error) {
-	return pagelist.Open(ctx, changeQuery(s.pool, projectID, experimentID), page)
+func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, page lists.Page) (*lists.List, error) {
+	return lists.Open(ctx, changeQuery(s.pool, projectID, experimentID), page)
 }

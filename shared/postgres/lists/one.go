@@ -1,4 +1,4 @@
-package pagelist
+package lists
 
 import (
 	"context"

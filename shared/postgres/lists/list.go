@@ -1,4 +1,4 @@
-// Package pagelist reads an ordered list page by page and chunk by chunk. The package reads records after the key of
+// Package lists reads an ordered list page by page and chunk by chunk. The package reads records after the key of
 // the last record, not by offset. So a page deep in a list costs as much as the first page. OFFSET only finds the end
 // of a page, from within the page, in steps of settleRecords keys.
 //
@@ -18,7 +18,7 @@
 //
 // A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
 // each row.
-package pagelist
+package lists
 
 import (
 	"context"
