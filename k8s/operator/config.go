@@ -10,10 +10,10 @@ import (
 	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config holds the settings of the operator, which the program reads from environment variables. A field with env:"-"

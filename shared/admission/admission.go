@@ -13,8 +13,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // ErrFull and ErrShare are the errors of [Pool.Take]; [Pool.Move] returns only ErrShare. ErrFull means that the amount
@@ -37,7 +35,7 @@ func Project(id string) Holder { return Holder{name: "project " + id} }
 // Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64. All networks of an
 // IPv6 /48 together have twice a share.
 func Network(address string) Holder {
-	h := Holder{name: "network " + httpapi.Network(address)}
+	h := Holder{name: "network " + NetworkOf(address)}
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
 		if around, err := ip.WithZone("").Prefix(48); err == nil {
 			h.around = "network " + around.String()
@@ -46,13 +44,13 @@ func Network(address string) Holder {
 	return h
 }
 
-// Client returns the network of the client that sent the request with this Info. If info.ClientKnown is false, Client
-// returns the zero Holder, which has no share.
-func Client(info *httpapi.Info) Holder {
-	if !info.ClientKnown {
+// Client returns the network of a client as a Holder. If known is false, the address may be that of a proxy for all
+// clients, and Client returns the zero Holder, which has no share.
+func Client(address string, known bool) Holder {
+	if !known {
 		return Holder{}
 	}
-	return Network(info.ClientAddress)
+	return Network(address)
 }
 
 // Pool is a limited amount of a resource that requests take and give back: requests in flight, waits or bytes. Each

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
 // TestPool checks the bounds of a holder and of all, and what a holder without anything may take.
@@ -71,7 +69,7 @@ func TestNetworks(t *testing.T) {
 	if err := p.Move(Holder{}, Network("2001:db8:1:9::1"), 1); err != nil {
 		t.Errorf("a place that was given back: %v", err)
 	}
-	if known, unknown := Client(&httpapi.Info{ClientAddress: "::1", ClientKnown: true}), Client(&httpapi.Info{ClientAddress: "::1"}); known != Network("::1") || unknown != (Holder{}) {
+	if known, unknown := Client("::1", true), Client("::1", false); known != Network("::1") || unknown != (Holder{}) {
 		t.Errorf("the clients are %v and %v", known, unknown)
 	}
 }
@@ -98,14 +96,18 @@ func TestMove(t *testing.T) {
 	}
 }
 
+type projectKey struct{}
+
+func projectOf(ctx context.Context) string { return ctx.Value(projectKey{}).(string) }
+
 // TestProjectsTakeTurns checks that a project with eight lists runs no more statements than a project with one.
 func TestProjectsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reads := NewReads(ReadOptions{LargeReads: 1})
+		reads := NewReads(ReadOptions{LargeReads: 1}, projectOf)
 		var mu sync.Mutex
 		var ran []string
 		list := func(project string, statements int) {
-			ctx := httpapi.WithInfo(t.Context(), &httpapi.Info{ProjectID: project})
+			ctx := context.WithValue(t.Context(), projectKey{}, project)
 			for range statements {
 				release, err := reads.Acquire(ctx)
 				if err != nil {
@@ -140,7 +142,7 @@ func TestProjectsTakeTurns(t *testing.T) {
 
 // TestGivingUpAtTheLastMoment checks that no turn is lost if the client disconnects at the moment of the acquisition.
 func TestGivingUpAtTheLastMoment(t *testing.T) {
-	reads := NewReads(ReadOptions{LargeReads: 1})
+	reads := NewReads(ReadOptions{LargeReads: 1}, func(context.Context) string { return "a" })
 	for range 2000 {
 		release, err := reads.Acquire(t.Context())
 		if err != nil {

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
 // ReadOptions bound how many statements of large lists one process runs at once.
@@ -33,10 +31,11 @@ func (o ReadOptions) Validate() error {
 	return nil
 }
 
-// Reads is the [lists.Limiter] of a process: it bounds how many statements of large lists run at once. A statement
+// Reads bounds how many statements of large lists run at once in a process. A statement
 // first waits until its project is below its share, then until the process is below its bound. A project with many
 // statements therefore competes with other projects for only as many places as its share.
 type Reads struct {
+	project func(context.Context) string
 	all     *semaphore.Weighted
 	share   int64
 	waiting atomic.Int64
@@ -44,8 +43,6 @@ type Reads struct {
 	mu       sync.Mutex
 	projects map[string]*readers
 }
-
-var _ lists.Limiter = (*Reads)(nil)
 
 // readers bounds the large reads of one project. count is how many large reads run or wait. turns lets as many run as
 // the project's share.
@@ -55,19 +52,20 @@ type readers struct {
 }
 
 // NewReads returns a Reads that lets o.LargeReads statements run at once, or as many as the process has CPUs if
-// o.LargeReads is 0. One project may run half of these statements, and at least 1.
-func NewReads(o ReadOptions) *Reads {
+// o.LargeReads is 0. One project may run half of these statements, and at least 1. project returns the id of the project
+// whose records a statement with the context reads.
+func NewReads(o ReadOptions, project func(context.Context) string) *Reads {
 	size := o.LargeReads
 	if size <= 0 {
 		size = runtime.GOMAXPROCS(0)
 	}
-	return &Reads{all: semaphore.NewWeighted(int64(size)), share: int64(max(1, size/2)), projects: map[string]*readers{}}
+	return &Reads{project: project, all: semaphore.NewWeighted(int64(size)), share: int64(max(1, size/2)), projects: map[string]*readers{}}
 }
 
-// Acquire waits until one more statement may run, both of the project in the request's Info and of the process. The
+// Acquire waits until one more statement may run, both of the project and of the process. The
 // caller calls release after the statement. If ctx ends first, Acquire returns the error of ctx.
 func (r *Reads) Acquire(ctx context.Context) (release func(), err error) {
-	id := httpapi.InfoFrom(ctx).ProjectID
+	id := r.project(ctx)
 	p := r.join(id)
 	r.waiting.Add(1)
 	defer r.waiting.Add(-1)

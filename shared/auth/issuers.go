@@ -7,10 +7,11 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 const (
@@ -58,7 +59,7 @@ func (i *Issuers) verify(ctx context.Context, token string, refusals *trustedkey
 	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
 		return b, nil
 	}
-	network := httpapi.Network(httpapi.InfoFrom(ctx).ClientAddress)
+	network := admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
 	if refusals.Over(network) {
 		return nil, trustedkeys.ErrTooMany()
 	}

@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several
@@ -74,7 +75,7 @@ func findKey(r *http.Request, keys *trustedkeys.Set) (int, error) {
 	if err != nil {
 		return 0, apierr.NotAuthorized().Because(err)
 	}
-	found, err := keys.Find(httpapi.Network(httpapi.InfoFrom(r.Context()).ClientAddress), key)
+	found, err := keys.Find(admission.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress), key)
 	if errors.Is(err, trustedkeys.ErrUnknown) {
 		return 0, apierr.NotAuthorized().Because(err)
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -181,7 +182,7 @@ func (v *Verifier) decide(ctx context.Context, about subject) (Principal, error)
 	}
 
 	// A key that was accepted before is no random key. Refused keys from the same address do not delay it.
-	address := httpapi.Network(httpapi.InfoFrom(ctx).ClientAddress)
+	address := admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
 	if (!seen || c.refusal != "") && v.refusals.Over(address) {
 		return Principal{}, trustedkeys.ErrTooMany()
 	}

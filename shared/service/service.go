@@ -14,17 +14,18 @@ import (
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/postgres/citus"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/postgres/standbys"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config has the settings that all data services share. A service embeds Config in its own configuration.
@@ -214,14 +215,15 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		stack.Add(func(context.Context) error { return parts.KeyAdmin.Close() })
 	}
 
-	reads := admission.NewReads(cfg.Reads)
+	reads := admission.NewReads(cfg.Reads, func(ctx context.Context) string { return httpapi.InfoFrom(ctx).ProjectID })
 	if err := reads.Measure(tel.MeterProvider); err != nil {
 		return err
 	}
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts, d.Schema), Reads: reads, Stopping: stop,
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts, d.Schema), Stopping: stop,
+		Context: func(ctx context.Context) context.Context { return lists.WithLimiter(ctx, reads) },
 	})
 	if err != nil {
 		return err

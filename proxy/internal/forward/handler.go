@@ -24,13 +24,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/lectern-dev/lectern/proxy/internal/dial"
-	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
+
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
 // Keys checks API keys, and limits the rate of callers without a key.
@@ -153,7 +155,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	}
 	client := ""
 	if !keyed {
-		client = httpapi.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
+		client = admission.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress)
 	}
 	leaveClient, err := h.admit(client)
 	if err != nil {

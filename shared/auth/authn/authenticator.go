@@ -19,13 +19,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/citus"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/shutdown"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // useInterval is how often the process writes to the database when keys were last used.

@@ -28,7 +28,7 @@ func (x *exchange) enter() error {
 	if x.chain.slots == nil {
 		return nil
 	}
-	x.holder = admission.Client(&x.info)
+	x.holder = admission.Client(x.info.ClientAddress, x.info.ClientKnown)
 	return x.takeSlot()
 }
 

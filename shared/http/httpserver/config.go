@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config holds the settings of a service's HTTP server: addresses, trusted proxies, time-outs and bounds.

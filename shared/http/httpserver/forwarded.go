@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // origin finds out the client's address and the URL that the client used. Only trusted proxies and the edge may forward

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -58,8 +57,8 @@ type Options struct {
 	// Stopping is called once the server accepts no more connections and waits for the requests in flight. Requests that
 	// wait for news should end then. Nil: not called.
 	Stopping func()
-	// Reads gives turns to large reads of the public paths. Nil: no limit.
-	Reads lists.Limiter
+	// Context returns ctx with what the requests of the public paths need in their contexts. Nil: nothing.
+	Context func(ctx context.Context) context.Context
 }
 
 // Server is the pair of a service's listeners, the public and the internal listener, with their shutdown.
@@ -124,8 +123,8 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	protocols.SetUnencryptedHTTP2(name != "public" || !o.OnlyHTTP1)
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
-	if name == "public" && o.Reads != nil {
-		base = lists.WithLimiter(ctx, o.Reads)
+	if name == "public" && o.Context != nil {
+		base = o.Context(ctx)
 	}
 	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,

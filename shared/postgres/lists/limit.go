@@ -13,8 +13,8 @@ type Limiter interface {
 
 type limiterKey struct{}
 
-// WithLimiter returns ctx with the limiter of the lists that are read in ctx. If Options.Reads of package httpserver is
-// set, the server calls WithLimiter for public requests, so that no store has to pass a limiter on.
+// WithLimiter returns ctx with the limiter of the lists that are read in ctx. Package service calls WithLimiter for public
+// requests, so that no store has to pass a limiter on.
 func WithLimiter(ctx context.Context, l Limiter) context.Context {
 	return context.WithValue(ctx, limiterKey{}, l)
 }

@@ -13,8 +13,8 @@
 //     s.
 //   - A chunk's database connection is returned before the chunk is handed out.
 //   - Each statement after the first waits for its turn, if its context has a [Limiter]. The first statement also waits
-//     if the page has more than 100 records, or if no index serves its filter. The server adds the Limiter
-//     (Options.Reads of package httpserver).
+//     if the page has more than 100 records, or if no index serves its filter. Package service adds
+//     the Limiter.
 //
 // A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
 // each row.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWorkspaceKeepsItsFences(t *testing.T) {
@@ -26,9 +28,19 @@ func TestWorkspaceKeepsItsFences(t *testing.T) {
 			t.Errorf("%s is fenced, but there is no such package", named)
 		}
 	}
+	var folders []string
+	for _, p := range all {
+		if folder, _, _ := strings.Cut(strings.TrimPrefix(p.path, "shared/"), "/"); strings.HasPrefix(p.path, "shared/") && folder != "testing" {
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	if diff := cmp.Diff(slices.Compact(folders), slices.Sorted(slices.Values(sharedFloors))); diff != "" {
+		t.Errorf("the folders of shared, and its floors: %s", diff)
+	}
 }
 
-func TestFencesOfCopiesAndTheCommandLine(t *testing.T) {
+func TestFences(t *testing.T) {
 	for _, tt := range []struct {
 		path, imports string
 		want          int
@@ -50,6 +62,11 @@ func TestFencesOfCopiesAndTheCommandLine(t *testing.T) {
 		{"copies/internal/copytest", "client/clienttest", 0},
 		{"copies/files", "client/clienttest", 1},
 		{"copies/push", "cli/internal/shell", 1},
+		{"shared/http/httpserver", "shared/http/httpapi", 0},
+		{"shared/http/httpserver", "shared/apierr", 0},
+		{"shared/apierr", "shared/http/httpapi", 1},
+		{"shared/postgres/lists", "shared/http/httpapi", 1},
+		{"shared/testing/servicetest", "shared/service", 0},
 	} {
 		if found := violations([]pkg{{path: tt.path, imports: []string{prefix + tt.imports}}}); len(found) != tt.want {
 			t.Errorf("%s imports %s: %q; want %d", tt.path, tt.imports, found, tt.want)

@@ -74,6 +74,8 @@ func importRules(path, imported string) []string {
 		broken = append(broken, "copies need nothing of ours but the public client")
 	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
 		broken = append(broken, "shared imports nothing but shared")
+	case !isTestOnly(path) && floorOf(path) > floorOf(own):
+		broken = append(broken, "a folder of shared imports only from itself and from the floors below it")
 	case from != "" && to != "" && from != to:
 		broken = append(broken, "no service imports another")
 	case from != "" && from == to && !mayImport(path, own):
@@ -130,6 +132,20 @@ var commandGroups = []string{
 }
 
 func isCopies(path string) bool { return path == copies || strings.HasPrefix(path, copies+"/") }
+
+// sharedFloors are the folders of shared that ship, from the top.
+var sharedFloors = []string{
+	"service", "ingest", "openapi", "auth", "http", "postgres", "redis", "admission", "trustedkeys", "telemetry", "apierr", "routes",
+	"config", "shutdown", "panics", "wire",
+}
+
+// floorOf returns the index in [sharedFloors] of the folder of a package. The index is -1 if the package is not in one of
+// these folders.
+func floorOf(path string) int {
+	rest, _ := strings.CutPrefix(path, "shared/")
+	folder, _, _ := strings.Cut(rest, "/")
+	return slices.Index(sharedFloors, folder)
+}
 
 // serviceOf returns the service that a package belongs to, or "".
 func serviceOf(path string) string {

@@ -151,7 +151,7 @@ func (e *Edge) waiting(next *service) http.Handler {
 			return nil
 		}
 		info := httpapi.InfoFrom(r.Context())
-		client := admission.Client(info)
+		client := admission.Client(info.ClientAddress, info.ClientKnown)
 		if err := e.o.Waits.Take(client, 1); errors.Is(err, admission.ErrShare) {
 			return apierr.New(apierr.RateLimited, "Too many requests of this client wait for changes. Try again when some have ended.").After(time.Second)
 		} else if err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
