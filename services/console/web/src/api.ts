@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { Client } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { errorOf } from "./errors.ts";
 import { parseJSON } from "./numbers.ts";
 import { session } from "./session.ts";
 import { answered, token } from "./tokens.ts";
@@ -73,9 +74,6 @@ async function remembered(url: string, init: RequestInit = {}): Promise<Response
   }
   return answer;
 }
-
-/** errorOf returns what was thrown as an error. */
-export const errorOf = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /** Live is the state of the change feed. An error has ended it. */
 export type Live = "connecting" | "live" | "broken" | Error;

@@ -1,7 +1,7 @@
 // Chooses what the window shows: the sign-in, or the shell with a page in it.
 import type { ComponentChildren, ComponentType } from "preact";
 import { useErrorBoundary } from "preact/hooks";
-import { errorOf } from "./api.ts";
+import { errorOf } from "./errors.ts";
 import { Answers } from "./pages/answers.tsx";
 import { Connect } from "./pages/connect.tsx";
 import { ContactPage } from "./pages/contact.tsx";

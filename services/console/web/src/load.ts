@@ -3,7 +3,8 @@
 import { effect, type Signal, signal } from "@preact/signals";
 import type { Client } from "@lectern/client";
 import { useEffect, useRef } from "preact/hooks";
-import { connect, errorOf, type Waiting } from "./api.ts";
+import { connect, type Waiting } from "./api.ts";
+import { errorOf } from "./errors.ts";
 import { session } from "./session.ts";
 
 /** Load is the state of something that a page reads. */

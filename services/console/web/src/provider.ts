@@ -1,7 +1,8 @@
 // Talks to the OpenID provider as a public client: the authorization code flow with PKCE (RFC 7636), and renewal by the
 // refresh token.
 import * as oauth from "oauth4webapi";
-import { claims, type Pending, settings, SignInError, type Tokens } from "./tokens.ts";
+import { SignInError } from "./errors.ts";
+import { claims, type Pending, settings, type Tokens } from "./oidc.ts";
 
 /** How long one request to the provider may take, in milliseconds. */
 const patience = 20_000;

@@ -3,8 +3,8 @@
 // of its own. Tokens stay in their tab. A browser that duplicates a tab copies its storage, so the duplicate forgets them: many
 // providers end all sessions if two tabs renew with one refresh token.
 import { signal } from "@preact/signals";
+import type { Tokens } from "./oidc.ts";
 import { address, go, here } from "./router.ts";
-import type { Tokens } from "./tokens.ts";
 
 export interface Session {
   project: string;

@@ -1,9 +1,11 @@
 import { APIError } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { connect, errorOf } from "../api.ts";
+import { connect } from "../api.ts";
+import { errorOf } from "../errors.ts";
 import { address, go, here } from "../router.ts";
 import { session, signIn, signOut } from "../session.ts";
-import { beginSignIn, settings, signing } from "../tokens.ts";
+import { settings } from "../oidc.ts";
+import { beginSignIn, signing } from "../tokens.ts";
 import { Problem } from "../ui/state.tsx";
 
 /** SignIn asks for a project and a key, and tries them before it lets the visitor in. */

@@ -1,7 +1,8 @@
 // The download of the entries that match the filters.
 import type { EntryQuery } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connect, errorOf, type Waiting } from "../api.ts";
+import { connect, type Waiting } from "../api.ts";
+import { errorOf } from "../errors.ts";
 import { csv, ndjson, read } from "../download.ts";
 import { count, counted, isoDay } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";

@@ -6,7 +6,8 @@ import type { Waiting } from "../api.ts";
 import type { Load } from "../load.ts";
 import { session, signOut } from "../session.ts";
 import { count } from "../time.ts";
-import { claims, SignInError } from "../tokens.ts";
+import { SignInError } from "../errors.ts";
+import { claims } from "../oidc.ts";
 import { CopyButton } from "./parts.tsx";
 
 /** useOnline reports whether the browser has a network. */
