@@ -11,8 +11,10 @@ import (
 const (
 	// limit is how long a state may take to be there.
 	limit = 5 * time.Minute
-	// pause is the time between two looks at a state.
-	pause = 2 * time.Millisecond
+	// pause is the time after the first look at a state. Each pause is a quarter longer than the one before, up to
+	// longest. So many tests that wait at once do not keep the machine busy with their looks.
+	pause   = 2 * time.Millisecond
+	longest = 50 * time.Millisecond
 )
 
 // True waits until ok returns true, and returns how long that took. what says for which state, as in "not within 5m0s: the
@@ -39,10 +41,11 @@ func Succeeds(t testing.TB, what string, try func() error) time.Duration {
 
 // Try is [Succeeds] for code without a test. Try returns the last error if try never returns nil.
 func Try(try func() error) error {
-	for begin := time.Now(); ; time.Sleep(pause) {
+	for begin, next := time.Now(), pause; ; next = min(next*5/4, longest) {
 		if err := try(); err == nil || time.Since(begin) > limit {
 			return err
 		}
+		time.Sleep(next)
 	}
 }
 
