@@ -53,7 +53,7 @@ func TestCodesEqualTheClosedSet(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	got, want := codes("code.go"), codes(filepath.Join("..", "shared", "http", "apierr", "code.go"))
+	got, want := codes("code.go"), codes(filepath.Join("..", "shared", "apierr", "code.go"))
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("this package has %q, the services %q", got, want)
 	}
