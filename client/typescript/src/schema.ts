@@ -181,7 +181,7 @@ export interface paths {
          *     null. Only with `interval=all` they count in the same row as the others.
          *
          *     At most 2,000 rows; above that, the answer is a 400 that names the next larger interval. If the server has not counted
-         *     within its time-out, the answer is a 503: narrow the period. Needs the scope `entries:read`.
+         *     within its time-out, the answer is a 422: narrow the period. Needs the scope `entries:read`.
          */
         get: operations["countEntries"];
         put?: never;
@@ -244,7 +244,7 @@ export interface paths {
          *     order, after null for views without a version and for entries without views. Times are cut to tenths of a second.
          *
          *     At most 1,000 pages in each funnel, the first ones. More than 20,000 versions and pages are a 400. If the server has not
-         *     counted within its time-out, the answer is a 503: narrow the period. Needs the scope `entries:read`.
+         *     counted within its time-out, the answer is a 422: narrow the period. Needs the scope `entries:read`.
          */
         get: operations["getEntriesFunnel"];
         put?: never;
