@@ -1,11 +1,15 @@
-// Package demo generates the data of the demo project: 90 days of three flows of several pages. The generator is
-// seeded, and uses no I/O and no clock. So every run on every machine generates the same bytes.
+// Package demo has the data of the demo project: 90 days of visits to three flows of several pages. The flows and the
+// experiments are the files in the folder data, in the form of the ingest endpoints. The visits are generated: the
+// generator is seeded, and uses no I/O and no clock. So every run on every machine has the same bytes.
 package demo
 
 import (
 	"bufio"
+	"embed"
 	"encoding/json"
 	"io"
+	"iter"
+	"strings"
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
@@ -17,60 +21,100 @@ const (
 	EntryCount = 10_000
 	EventCount = 80_000
 
-	// Days is the number of days with entries. The last of these days ends at [End].
-	Days = 90
+	// days is the number of days with entries. The last of these days ends at [End].
+	days = 90
 )
 
 // End returns the end of the demo project's time: everything in the project happened before End.
 func End() time.Time { return time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC) }
 
-// Event is an event in the form of the ingest endpoint, which has an id and a URL in addition to [client.Event].
-type Event struct {
+// Version is a version of an embeddable, in the form of the ingest endpoint. Definition is JSON in a string.
+type Version struct {
+	EmbeddableID string    `json:"embeddable_id"`
+	Number       int       `json:"version_number"`
+	SavedAt      time.Time `json:"saved_at"`
+	Definition   string    `json:"json_string"`
+}
+
+// event is an event in the form of the ingest endpoint, which has an id and a URL in addition to [client.Event].
+type event struct {
 	EventID string `json:"event_id"`
 	client.Event
 	URL *string `json:"url"`
 }
 
-// WriteEntries writes all entries as NDJSON, the oldest first.
-func WriteEntries(w io.Writer) error {
-	return writeAll(w, func(encode func(any) error) error {
-		return visits(func(entry client.Entry, _ []Event) error { return encode(entry) })
-	})
+//go:embed data
+var data embed.FS
+
+// Embeddables returns the embeddables of the demo project, each with the definition of its latest version.
+func Embeddables() []client.EmbeddableWithDefinition {
+	return decoded[client.EmbeddableWithDefinition]("embeddables")
 }
 
-// WriteEvents writes the events of all entries as NDJSON. Events are ordered by their entry, and the oldest event of
-// an entry comes first.
-func WriteEvents(w io.Writer) error {
-	return writeAll(w, func(encode func(any) error) error {
-		return visits(func(_ client.Entry, events []Event) error {
-			for _, e := range events {
-				if err := encode(e); err != nil {
-					return err
+// Versions returns all versions of all embeddables, embeddable by embeddable. Each version has events that name it.
+func Versions() []Version { return decoded[Version]("embeddable-versions") }
+
+// Experiments returns the project's experiments, the oldest first. Each possible status occurs at least once.
+func Experiments() []client.Experiment { return decoded[client.Experiment]("experiments") }
+
+// Write writes all records of the resource as NDJSON: projects, embeddable-versions, embeddables, experiments, entries
+// or events. Entries are written the oldest first. Events are ordered by their entry, and then by time.
+func Write(w io.Writer, resource string) error {
+	switch resource {
+	case "entries":
+		return writeEach(w, func(yield func(client.Entry) bool) {
+			for entry := range visits() {
+				if !yield(entry) {
+					return
 				}
 			}
-			return nil
 		})
-	})
-}
-
-// writeEach writes records as NDJSON, one a line, in the order of the slice.
-func writeEach[T any](w io.Writer, records []T) error {
-	return writeAll(w, func(encode func(any) error) error {
-		for _, r := range records {
-			if err := encode(r); err != nil {
-				return err
+	case "events":
+		return writeEach(w, func(yield func(event) bool) {
+			for _, events := range visits() {
+				for _, e := range events {
+					if !yield(e) {
+						return
+					}
+				}
 			}
-		}
-		return nil
-	})
+		})
+	}
+	_, err := io.WriteString(w, file(resource))
+	return err
 }
 
-func writeAll(w io.Writer, records func(encode func(any) error) error) error {
+func writeEach[T any](w io.Writer, records iter.Seq[T]) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	if err := records(encoder.Encode); err != nil {
-		return err
+	for r := range records {
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
 	}
 	return buffered.Flush()
+}
+
+// file returns the records of the resource as NDJSON, from the folder data.
+func file(resource string) string {
+	ndjson, err := data.ReadFile("data/" + resource + ".ndjson")
+	must(err)
+	return string(ndjson)
+}
+
+func decoded[T any](resource string) (records []T) {
+	for line := range strings.Lines(file(resource)) {
+		var r T
+		must(json.Unmarshal([]byte(line), &r))
+		records = append(records, r)
+	}
+	return records
+}
+
+// must panics if a file in the folder data is missing or malformed. A test reads all of these files.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

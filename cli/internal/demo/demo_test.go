@@ -3,8 +3,6 @@ package demo
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
-	"strings"
 	"testing"
 )
 
@@ -20,25 +18,20 @@ const (
 )
 
 func TestData(t *testing.T) {
-	written := func(write func(io.Writer) error) string {
-		t.Helper()
-		var b strings.Builder
-		if err := write(&b); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	for _, tt := range []struct{ name, in, want string }{
-		{"entries", written(WriteEntries), goldenEntries},
-		{"events", written(WriteEvents), goldenEvents},
-		{"embeddables", written(WriteEmbeddables), goldenEmbeddables},
-		{"versions", written(WriteVersions), goldenVersions},
-		{"experiments", written(WriteExperiments), goldenExperiments},
-		{"projects", written(WriteProjects), goldenProjects},
+	for _, tt := range []struct{ resource, want string }{
+		{"entries", goldenEntries},
+		{"events", goldenEvents},
+		{"embeddables", goldenEmbeddables},
+		{"embeddable-versions", goldenVersions},
+		{"experiments", goldenExperiments},
+		{"projects", goldenProjects},
 	} {
-		t.Run(tt.name+" are the same bytes each time", func(t *testing.T) {
-			sum := sha256.Sum256([]byte(tt.in))
-			if got := hex.EncodeToString(sum[:]); got != tt.want {
+		t.Run(tt.resource+" are the same bytes each time", func(t *testing.T) {
+			sum := sha256.New()
+			if err := Write(sum, tt.resource); err != nil {
+				t.Fatal(err)
+			}
+			if got := hex.EncodeToString(sum.Sum(nil)); got != tt.want {
 				t.Errorf("SHA-256 %s, want %s", got, tt.want)
 			}
 		})

@@ -1,9 +1,10 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
@@ -18,21 +19,52 @@ const (
 	most   = 24
 )
 
-// visits generates all entries, the oldest first, and calls each with every entry and its events. visits stops at the
-// first error that each returns.
-func visits(each func(client.Entry, []Event) error) error {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	all, custom := flows(), customEvents()
-	counts := eventCounts(rng)
-	starts := startTimes(rng)
-	for i := range EntryCount {
-		// Each entry has its own generator, so that a change of one flow leaves the entries of others unchanged.
-		own := rand.New(rand.NewPCG(seed, uint64(i)+2))
-		if err := each(visit(own, all, custom, i, starts[i], counts[i])); err != nil {
-			return err
+// flow is an embeddable of the demo project, and what its definitions say.
+type flow struct {
+	id, groupID string
+	url         string
+	pages       []page      // all versions have the same pages
+	live        []time.Time // the one at index i is when version i+1 went live
+}
+
+// page is a page of a definition.
+type page struct {
+	ID, Key      string
+	Components   []question
+	CustomEvents []string `json:"custom_events"`
+}
+
+// flows returns the project's flows. A version goes live at the first midnight in UTC after it was saved.
+func flows() (all []flow) {
+	for _, e := range Embeddables() {
+		var definition struct {
+			Settings struct{ URL string }
+			Pages    []page
+		}
+		must(json.Unmarshal([]byte(e.Definition), &definition))
+		f := flow{id: e.EmbeddableID, groupID: e.GroupID, url: definition.Settings.URL, pages: definition.Pages}
+		for _, v := range Versions() {
+			if v.EmbeddableID == f.id {
+				f.live = append(f.live, v.SavedAt.Truncate(24*time.Hour).AddDate(0, 0, 1))
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// visits generates all entries with their events, the oldest first.
+func visits() iter.Seq2[client.Entry, []event] {
+	return func(yield func(client.Entry, []event) bool) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		all, counts := flows(), eventCounts(rng)
+		for i, start := range startTimes(rng) {
+			// Each entry has its own generator, so that a change of one flow leaves the entries of others unchanged.
+			if !yield(visit(rand.New(rand.NewPCG(seed, uint64(i)+2)), all, i, start, counts[i])) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // eventCounts returns the number of events of each entry. The sum of all numbers is [EventCount].
@@ -65,8 +97,8 @@ func eventCounts(rng *rand.Rand) []int {
 // startTimes returns the start times of the entries in ascending order. More entries start by day than by night, and
 // more on weekdays than on weekends.
 func startTimes(rng *rand.Rand) []time.Time {
-	first := End().AddDate(0, 0, -Days)
-	weights := make([]int, Days*24)
+	first := End().AddDate(0, 0, -days)
+	weights := make([]int, days*24)
 	total := 0
 	byHour := [24]int{3, 2, 1, 1, 1, 2, 5, 9, 13, 15, 16, 15, 17, 15, 14, 13, 13, 15, 18, 21, 22, 18, 11, 6}
 	for h := range weights {
@@ -104,28 +136,38 @@ func startTimes(rng *rand.Rand) []time.Time {
 }
 
 // visit generates the i-th entry, which begins at start, and exactly count events of the entry.
-func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (client.Entry, []Event) {
+func visit(rng *rand.Rand, flows []flow, i int, start time.Time, count int) (client.Entry, []event) {
 	v := newVisitor(rng)
-	f := flowOf(rng, all)
+	f := flows[len(flows)-1]
+	if n := rng.IntN(100); n < 50 {
+		f = flows[0]
+	} else if n < 80 {
+		f = flows[1]
+	}
 	entry := client.Entry{
 		EntryID: fmt.Sprintf("ent_%05d%s", i+1, suffix(rng)), GroupID: f.groupID, ProjectID: ProjectID,
 		EmbeddableID: f.id, ContactID: v.contactID, CreatedAt: start, UpdatedAt: start,
 	}
-	url := f.url + pick(v, "", "", "?utm_source=newsletter", "?utm_source=search&utm_campaign=autumn")
-	version := f.version(start)
+	url := f.url + v.pick("", "", "?utm_source=newsletter", "?utm_source=search&utm_campaign=autumn")
+	version := int64(0)
+	for _, live := range f.live {
+		if !live.After(start) {
+			version++
+		}
+	}
 	// A visit ends before the end of the data.
 	left := End().Add(-time.Second).Sub(start)
 	pause := min(90*time.Second, left/time.Duration(count+1))
 
-	events := make([]Event, 0, count)
+	events := make([]event, 0, count)
 	at, here, furthest := start, 0, 0
-	add := func(set func(*Event)) {
+	add := func(set func(*event)) {
 		page, most := f.pages[here], f.pages[furthest]
-		e := Event{fmt.Sprintf("evt_%s_%02d", entry.EntryID[len("ent_"):], len(events)+1), client.Event{
+		e := event{fmt.Sprintf("evt_%s_%02d", entry.EntryID[len("ent_"):], len(events)+1), client.Event{
 			EntryID: entry.EntryID, ContactID: entry.ContactID, ProjectID: ProjectID, GroupID: entry.GroupID,
-			EmbeddableID: f.id, VersionNumber: new(int64(version)), Timestamp: at,
-			PageID: &page.id, PageKey: &page.key, PageIndex: new(int64(here)),
-			MaxPageID: &most.id, MaxPageKey: &most.key, MaxPageIndex: new(int64(furthest)),
+			EmbeddableID: f.id, VersionNumber: &version, Timestamp: at,
+			PageID: &page.ID, PageKey: &page.Key, PageIndex: new(int64(here)),
+			MaxPageID: &most.ID, MaxPageKey: &most.Key, MaxPageIndex: new(int64(furthest)),
 			TotalPages: new(int64(len(f.pages))),
 		}, &url}
 		set(&e)
@@ -133,15 +175,14 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 		entry.UpdatedAt = at
 		at = at.Add((pause/10 + time.Duration(rng.Int64N(int64(pause*9/10)+1))).Truncate(time.Millisecond) + time.Millisecond)
 	}
-	viewed := func(e *Event) { e.EventType, e.ViewType = "flowpage.viewed", new("flowpage") }
+	viewed := func(e *event) { e.EventType, e.ViewType = "flowpage.viewed", new("flowpage") }
 
 	add(viewed)
 	for len(events) < count {
-		if c, ok := customOn(f.pages[here].key, custom); ok && rng.IntN(100) < 55 {
-			props, _ := plain(c.props(v)) // never fails: it only contains strings, numbers and booleans
-			add(func(e *Event) {
-				e.EventType = "custom_event:triggered"
-				e.CustomEventName, e.CustomEventProps = new(c.name), new(string(props))
+		if custom := f.pages[here].CustomEvents; len(custom) > 0 && rng.IntN(100) < 55 {
+			props := v.props(custom[0])
+			add(func(e *event) {
+				e.EventType, e.CustomEventName, e.CustomEventProps = "custom_event:triggered", &custom[0], &props
 			})
 			if len(events) == count {
 				break
@@ -156,62 +197,8 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 		furthest = max(furthest, here)
 		add(viewed)
 	}
-	entry.Data = answers(v, f, furthest, here)
+	entry.Data = v.answers(f.pages, furthest, here)
 	return entry, events
-}
-
-// answers returns the visitor's answers as JSON: those on the pages before the furthest page. The answers on the
-// furthest page are included if the visitor left the page, and otherwise with a probability of one half.
-func answers(v *visitor, f flow, furthest, here int) string {
-	data := pairs{}
-	for i, p := range f.pages {
-		if i > furthest || i == furthest && i == here && v.rng.IntN(2) == 0 {
-			break
-		}
-		for _, q := range p.questions {
-			answer := q.answer(v)
-			if v.rng.IntN(100) < q.optional {
-				answer = nil
-			}
-			data = append(data, pair{q.name, answer})
-		}
-	}
-	b, _ := plain(data) // never fails: it only contains strings, numbers, booleans and lists of strings
-	return string(b)
-}
-
-func flowOf(rng *rand.Rand, all []flow) flow {
-	n := rng.IntN(100)
-	for _, f := range all {
-		if n < f.share {
-			return f
-		}
-		n -= f.share
-	}
-	return all[len(all)-1]
-}
-
-func customOn(key string, custom []customEvent) (customEvent, bool) {
-	for _, c := range custom {
-		if c.page == key {
-			return c, true
-		}
-	}
-	return customEvent{}, false
-}
-
-// newVisitor returns a random one of 7,000 contacts, so that some contacts have more than one entry. The name of a
-// contact is always the same.
-func newVisitor(rng *rand.Rand) *visitor {
-	n := rng.IntN(7000)
-	own := rand.New(rand.NewPCG(seed, 1<<40+uint64(n))) // the same contact always has the same name
-	v := &visitor{rng: own, contactID: "con_" + strconv.Itoa(10000+n)}
-	v.first = pick(v, "Ada", "Björn", "Chloé", "Dmitri", "Elif", "Farah", "Grace", "Hugo", "Ines", "Jürgen",
-		"Kofi", "Lucía", "Mei", "Noah", "Olga", "Priya", "Quentin", "Rosa", "Søren", "Tomás", "Uma", "Wanjiru", "Yuki", "Zoë")
-	v.last = pick(v, "Andersen", "Bauer", "Castillo", "Dubois", "Eriksson", "Ferrari", "García", "Haddad", "Ivanova",
-		"Jansen", "Kowalska", "Larsson", "Müller", "Nakamura", "O'Brien", "Papadopoulos", "Quinn", "Rossi", "Şahin", "Tanaka", "Weber")
-	v.rng = rng
-	return v
 }
 
 // suffix returns three random characters for the end of an entry's id.

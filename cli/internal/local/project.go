@@ -13,10 +13,9 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// demoPart is one resource of the demo project, with the function that writes its records and their count.
+// demoPart is one resource of the demo project, with the count of its records.
 type demoPart struct {
 	resource string
-	write    func(io.Writer) error
 	count    int
 	// isThere reports whether an earlier run has loaded the resource.
 	isThere func(context.Context) (bool, error)
@@ -96,12 +95,12 @@ func (r *run) demoParts(reader *client.Client) []demoPart {
 		return err
 	}, "project_not_found")
 	return []demoPart{
-		{"projects", demo.WriteProjects, 1, project},
-		{"embeddable-versions", demo.WriteVersions, len(versions), embeddable},
-		{"embeddables", demo.WriteEmbeddables, len(embeddables), embeddable},
-		{"experiments", demo.WriteExperiments, len(experiments), experiment},
-		{"entries", demo.WriteEntries, demo.EntryCount, many},
-		{"events", demo.WriteEvents, demo.EventCount, many},
+		{"projects", 1, project},
+		{"embeddable-versions", len(versions), embeddable},
+		{"embeddables", len(embeddables), embeddable},
+		{"experiments", len(experiments), experiment},
+		{"entries", demo.EntryCount, many},
+		{"events", demo.EventCount, many},
 	}
 }
 
@@ -129,7 +128,7 @@ func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []d
 // stored.
 func (p demoPart) load(ctx context.Context, ingester *client.Ingester) error {
 	result, err := load.Run(ctx, load.Options{
-		Inputs: []load.Input{{Name: p.resource, Open: func() (io.ReadCloser, error) { return stream(p.write), nil }}},
+		Inputs: []load.Input{{Name: p.resource, Open: func() (io.ReadCloser, error) { return stream(p.resource), nil }}},
 		Format: load.NDJSON,
 		Shape:  csvrow.Shape{Resource: p.resource},
 		Send: func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
@@ -157,9 +156,9 @@ func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
 	return page.Records[0].EntryID, nil
 }
 
-// stream returns a reader of the bytes that write writes. An error of write becomes an error of the reader.
-func stream(write func(io.Writer) error) io.ReadCloser {
+// stream returns a reader of the demo project's records of the resource.
+func stream(resource string) io.ReadCloser {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(write(w)) }()
+	go func() { w.CloseWithError(demo.Write(w, resource)) }()
 	return r
 }

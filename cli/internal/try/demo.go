@@ -1,8 +1,6 @@
 package try
 
 import (
-	"io"
-
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
@@ -24,9 +22,5 @@ Examples:
 
 // Run prints all records of the resource in NDJSON, which is the same in each run.
 func (d *Demo) Run(s *shell.Session) error {
-	write := map[string]func(io.Writer) error{
-		"projects": demo.WriteProjects, "embeddable-versions": demo.WriteVersions, "embeddables": demo.WriteEmbeddables,
-		"experiments": demo.WriteExperiments, "entries": demo.WriteEntries, "events": demo.WriteEvents,
-	}
-	return write[d.Resource](s.Out)
+	return demo.Write(s.Out, d.Resource)
 }

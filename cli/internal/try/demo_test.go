@@ -1,7 +1,6 @@
 package try_test
 
 import (
-	"io"
 	"strings"
 	"testing"
 
@@ -11,11 +10,9 @@ import (
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for resource, write := range map[string]func(io.Writer) error{
-		"projects": demo.WriteProjects, "embeddables": demo.WriteEmbeddables, "embeddable-versions": demo.WriteVersions,
-	} {
+	for _, resource := range []string{"projects", "embeddables", "embeddable-versions"} {
 		var want strings.Builder
-		if err := write(&want); err != nil {
+		if err := demo.Write(&want, resource); err != nil {
 			t.Fatal(err)
 		}
 		if out := clitest.Must(t, nil, "", "demo", resource); out != want.String() {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -24,11 +23,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
-// written returns what write writes, without the names of fields that the API does not give out.
-func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[string]any {
+// written returns the demo project's records of the resource, without the hidden fields, which the API does not return.
+func written(t *testing.T, resource string, hidden ...string) []map[string]any {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
+	if err := demo.Write(&b, resource); err != nil {
 		t.Fatal(err)
 	}
 	var records []map[string]any
@@ -45,13 +44,13 @@ func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[
 // testDemoProject checks that the services serve the generated data.
 func testDemoProject(t *testing.T, environ map[string]string) {
 	var want bytes.Buffer
-	if err := demo.WriteEntries(&want); err != nil {
+	if err := demo.Write(&want, "entries"); err != nil {
 		t.Fatal(err)
 	}
 	if got := clitest.Must(t, environ, "", "export", "entries", "--sort", "created_at", "--direction", "ASC"); got != want.String() {
 		t.Errorf("%d bytes of entries; want the %d that were made", len(got), want.Len())
 	}
-	one := written(t, demo.WriteEntries)[0]
+	one := written(t, "entries")[0]
 	ofOne := clitest.Must(t, environ, "", "export", "entries", "--contact-id", one["contact_id"].(string),
 		"--embeddable-id", one["embeddable_id"].(string), "--group-id", one["group_id"].(string))
 	if n := strings.Count(ofOne, "\n"); n == 0 || n > 100 || n != strings.Count(ofOne, fmt.Sprintf(`"contact_id":%q`, one["contact_id"])) {
@@ -118,12 +117,12 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 			t.Error(diff)
 		}
 	}
-	want := written(t, demo.WriteExperiments, "project_id")
+	want := written(t, "experiments", "project_id")
 	slices.Reverse(want) // the newest first
 	if diff := cmp.Diff(want, clitest.Decode[[]map[string]any](t, clitest.Must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{clitest.Decode[map[string]any](t, clitest.Must(t, environ, "", "get", "project"))}); diff != "" {
+	if diff := cmp.Diff(written(t, "projects", "region"), []map[string]any{clitest.Decode[map[string]any](t, clitest.Must(t, environ, "", "get", "project"))}); diff != "" {
 		t.Error(diff)
 	}
 }
