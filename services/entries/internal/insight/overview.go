@@ -21,10 +21,10 @@ type OverviewQuestion struct {
 	Now time.Time // ends a period that has no end
 }
 
-// After returns the times after which the period of q and the earlier period begin, in Unix microseconds. The earlier
-// period is as long as the period, but begins at [wire.MinTime] at the earliest. ok is false if q has no condition
-// created_after, and then both times have no meaning.
-func (q OverviewQuestion) After() (after, before int64, ok bool) {
+// Earlier returns the time after which the earlier period begins, in Unix microseconds. The earlier period ends where
+// the period of q begins, and is as long, but begins at [wire.MinTime] at the earliest. ok is false if q has no
+// condition created_after, and then there is no earlier period.
+func (q OverviewQuestion) Earlier() (before int64, ok bool) {
 	after, until := int64(0), q.Now.UnixMicro()
 	for _, c := range q.Conditions {
 		switch {
@@ -35,24 +35,7 @@ func (q OverviewQuestion) After() (after, before int64, ok bool) {
 			until = c.Value.(int64)
 		}
 	}
-	return after, max(after-max(until-after-1, 0), wire.MinTime), ok
-}
-
-// WithEarlier returns the selection of q, extended to the earlier period. If q has no condition created_after, there is
-// no earlier period, and the selection is that of q.
-func (q OverviewQuestion) WithEarlier() Selection {
-	_, before, ok := q.After()
-	if !ok {
-		return q.Selection
-	}
-	all := q.Selection
-	all.Conditions = slices.Clone(all.Conditions)
-	for i, c := range all.Conditions {
-		if c.Field == "created_at" && c.Kind == entry.After {
-			all.Conditions[i].Value = before
-		}
-	}
-	return all
+	return max(after-max(until-after-1, 0), wire.MinTime), ok
 }
 
 // Totals counts all entries of a period, the entries with a page view (Started), and the entries that came to the

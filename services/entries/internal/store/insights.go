@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	_ "embed" // for the statements
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -16,30 +17,41 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
-// Conditions on the table progress. ofEntries selects a row for each entry, and ofVersions a row for each entry and
-// version.
-const (
-	ofEntries  = "part = 0"
-	ofVersions = "(part > 0 OR NOT several)"
+// The statements of the insights, each whole in a file. These statements have the parameters $1 to $7 in common, except
+// pageKeysSQL. See [arguments]. The limits and the years in the files are those of package insight.
+var (
+	//go:embed insights/counts.sql
+	countsSQL string
+	//go:embed insights/overview.sql
+	overviewSQL string
+	//go:embed insights/funnel.sql
+	funnelSQL string
+	//go:embed insights/page_keys.sql
+	pageKeysSQL string
 )
 
-// progressOf returns the SQL condition for the rows of progress that i selects. Rows whose entry is not stored are
-// left out.
-func (s *statement) progressOf(i insight.Selection) string {
-	sql := s.selected(i.Selection, "") + " AND embeddable_id IS NOT NULL"
-	if i.Version != nil {
-		sql += " AND " + s.versionOf(*i.Version)
+// arguments returns the arguments of the statements of insights. $1 is the project. $2 to $6 are the values of the
+// filters in their order, and $7 is the version. Without a value, an argument is null. more has the further arguments.
+//
+// Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing.
+func arguments(i insight.Selection, more ...any) []any {
+	args := []any{i.ProjectID}
+	for f := range entry.Filters(entry.Insights) {
+		var value any
+		for _, c := range i.Conditions {
+			if at, isTime := c.Value.(int64); c.Field != f.Field || c.Kind != f.Kind {
+				continue
+			} else if value = c.Value; isTime {
+				value = pgdb.Timestamp(at)
+			}
+		}
+		args = append(args, value)
 	}
-	return sql
-}
-
-// versionOf returns the SQL condition for the rows of progress whose entry has a page view of a version.
-func (s *statement) versionOf(version int64) string {
-	n := s.arg(version)
-	return "(version = " + n + " OR several AND EXISTS (SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = " + n + "))"
+	return append(append(args, i.Version), more...)
 }
 
 // query runs the statement of an insight, and passes its rows to read. The statement waits for its turn among the large
@@ -107,46 +119,9 @@ func (s *Store) Version(ctx context.Context, projectID string) (int64, error) {
 // Version.
 func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), primary: s.primary} }
 
-// countsOf returns the statement whose rows are the [insight.Group] values for q. Postgres gets the bounds of the
-// intervals, so it needs no time zone.
-//
-// If q selects no version, the statement counts each entry without a version, and each row of progress with its
-// version. So an entry with rows of progress counts twice, which [insight.CountsQuestion.Counts] corrects. Without a
-// join, Postgres groups the UNION ALL in parallel.
+// countsOf returns the statement whose rows are the [insight.Group] values for q.
 func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
-	var s statement
-	rows, split, groups := ofEntries, "NULL::text, NULL::bigint", "1"
-	switch q.By {
-	case insight.ByEmbeddable:
-		split, groups = "embeddable_id, NULL::bigint", "1, 2"
-	case insight.ByVersion:
-		rows, split, groups = ofVersions, "embeddable_id, version", "1, 2, 3"
-	}
-	condition := s.progressOf(q.Selection)
-	believed := "created_at >= " + s.arg(insight.FirstYear) + " AND created_at < " + s.arg(insight.AfterYear)
-	interval, times := "NULL::int", "min(created_at) FILTER (WHERE "+believed+"), max(created_at) FILTER (WHERE "+believed+")"
-	if q.Interval != insight.All {
-		interval, times = "CASE WHEN "+believed+" THEN width_bucket(created_at, "+s.arg(bounds)+"::timestamptz[]) END", "NULL::timestamptz, NULL::timestamptz"
-	}
-	twice, entries := "0", ""
-	if q.Version == nil {
-		twice, entries = "("+ofEntries+")::int", `
-    UNION ALL
-    SELECT `+interval+`, created_at, embeddable_id, NULL, 1, 0, 0, 0
-    FROM entries
-    WHERE `+s.selected(q.Selection.Selection, "")
-	}
-	s.sql = `WITH counted AS (
-    SELECT ` + interval + ` AS number, created_at, embeddable_id, version, (` + rows + `)::int AS entries, (` + rows + `)::int AS started,
-           (` + rows + ` AND completed_after IS NOT NULL)::int AS completed, ` + twice + ` AS twice
-    FROM progress
-    WHERE ` + condition + entries + `
-)
-SELECT number, ` + split + `, sum(entries), sum(started), sum(completed), sum(twice), ` + times + `
-FROM counted
-GROUP BY ` + groups + `
-LIMIT ` + strconv.Itoa(insight.MaxGroups+1)
-	return s
+	return statement{countsSQL, arguments(q.Selection, bounds, string(q.By))}
 }
 
 // Counts returns counts as JSON, the oldest first, and how many rows they have. If there are more than
@@ -154,16 +129,9 @@ LIMIT ` + strconv.Itoa(insight.MaxGroups+1)
 func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int, body []byte, err error) {
 	bounds := q.Bounds()
 	var groups []insight.Group
-	err = s.query(ctx, countsOf(q, bounds), func(r pgx.Rows) error {
-		groups = nil
-		for r.Next() {
-			var g insight.Group
-			if err := r.Scan(&g.Interval, &g.EmbeddableID, &g.Version, &g.Entries, &g.Started, &g.Completed, &g.Twice, &g.First, &g.Last); err != nil {
-				return err
-			}
-			groups = append(groups, g)
-		}
-		return nil
+	err = s.query(ctx, countsOf(q, bounds), func(r pgx.Rows) (err error) {
+		groups, err = pgx.CollectRows(r, pgx.RowToStructByPos[insight.Group])
+		return err
 	})
 	if err != nil {
 		return 0, nil, err
@@ -172,39 +140,6 @@ func (s *Store) Counts(ctx context.Context, q insight.CountsQuestion) (rows int,
 	body, err = json.Marshal(counts)
 	return len(counts), append(body, '\n'), err
 }
-
-// funnelOf returns the statement from whose rows funnels are computed: the selected rows of progress. If q has no
-// version, a further row has the number of entries.
-func funnelOf(q insight.FunnelQuestion) statement {
-	var s statement
-	s.sql = `(
-    SELECT entry_id, part, several, version, furthest, ended, completed_after, cells
-    FROM progress
-    WHERE ` + s.progressOf(q.Selection) + `
-)`
-	if q.Version == nil {
-		s.sql += ` UNION ALL (
-    SELECT NULL, count(1), NULL, NULL, NULL, NULL, NULL, NULL
-    FROM entries
-    WHERE ` + s.selected(q.Selection.Selection, "") + `
-)`
-	}
-	return s
-}
-
-// pageKeys selects the newest key of each page. The arrays $2, $3 and $4 have the entry, the version and the index of
-// each page.
-const pageKeys = `
-SELECT u.page, v.page_key
-FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u (entry_id, version, page_index, page)
-CROSS JOIN LATERAL (
-    SELECT v.page_key
-    FROM events v
-    WHERE v.project_id = $1 AND v.entry_id = u.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = u.page_index
-      AND v.embeddable_version_number IS NOT DISTINCT FROM nullif(u.version, '-9223372036854775808'::bigint)
-    ORDER BY v."timestamp" DESC, v.arrival DESC
-    LIMIT 1
-) v`
 
 // Funnels returns the funnel of all entries, or of each version, as JSON. rows counts the funnels and their pages. If
 // rows is more than [insight.MaxFunnelRows], body is nil. The error is an Unavailable if removals disturb the reading
@@ -238,7 +173,7 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 // funnels returns the funnels for q, without the keys of their pages. With an error, the funnels cover only the rows
 // that were read before the error.
 func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
-	err = s.query(ctx, funnelOf(q), func(r pgx.Rows) error {
+	err = s.query(ctx, statement{funnelSQL, arguments(q.Selection)}, func(r pgx.Rows) error {
 		funnels := insight.NewFunnels(q.ByVersion)
 		row := pgdb.NewRaw(r)
 		var tooMany error
@@ -268,7 +203,7 @@ func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer [
 // in the meantime.
 func (s *Store) namePages(ctx context.Context, projectID string, pages []*insight.FunnelPage) (all bool, err error) {
 	found := 0
-	err = s.query(ctx, statement{pageKeys, []any{
+	err = s.query(ctx, statement{pageKeysSQL, []any{
 		projectID,
 		insert.Column(pages, func(p **insight.FunnelPage) string { return (*p).EntryID }),
 		insert.Column(pages, func(p **insight.FunnelPage) int64 { return (*p).Version }),
