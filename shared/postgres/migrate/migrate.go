@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/lectern-dev/lectern/shared/config"
@@ -51,18 +52,14 @@ const lockTimeout = 30 * time.Minute
 // lockPause is the shortest time between two attempts to get the lock. The longest time is twice lockPause.
 const lockPause = 50 * time.Millisecond
 
-// ErrEarlierBuild is the error of [Up] for a database that an unreleased build has migrated. No migration leads from
-// the tables of that build to those of this version.
-var ErrEarlierBuild = errors.New("the database has tables of an earlier, unreleased build: use an empty database")
-
 // Schema describes a service's tables and the roles that may use them.
 type Schema struct {
 	// Name is the service's name in lower case. The names of the lock and of the table that records the migrations
 	// contain Name. Several schemas may share a database.
 	Name string
 
-	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. Until the first release,
-	// a change of the first file also gives it the next number. Then older databases are refused with ErrEarlierBuild.
+	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. A file that was released
+	// never changes: Up refuses a database to which other content of a file was applied.
 	Migrations fs.FS
 
 	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A
@@ -103,12 +100,27 @@ func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]st
 func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL, s Schema, log *slog.Logger) (newest bool, err error) {
 	db := stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(passwordOf(owner)))
 	defer func() { err = errors.Join(err, db.Close()) }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
-		goose.WithTableName(s.Table()),
+	sums, err := s.sums()
+	if err != nil {
+		return false, err
+	}
+	store, err := database.NewStore(database.DialectPostgres, s.Table())
+	if err != nil {
+		return false, err
+	}
+	record := recorder{store, map[int64]string{}}
+	provider, err := goose.NewProvider(goose.DialectCustom, db, s.Migrations,
+		goose.WithStore(record),
 		goose.WithSessionLocker(sessionLock(lockID(s.Name+" migrations"))),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
+		return false, err
+	}
+	for _, source := range provider.ListSources() {
+		record.sums[source.Version] = sums[source.Path]
+	}
+	if err := s.check(ctx, db, sums, provider.ListSources()); err != nil {
 		return false, err
 	}
 	done, err := provider.Up(ctx)
@@ -119,7 +131,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL,
 	partial, failed := errors.AsType[*goose.PartialError](err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == duplicateTable &&
 		failed && partial.Failed.Source.Version == provider.ListSources()[0].Version {
-		return false, ErrEarlierBuild
+		return false, fmt.Errorf("%s, and no migration of this program is recorded: %w", pg.Message, ErrEarlierBuild)
 	}
 	if err != nil {
 		return false, err
@@ -139,8 +151,11 @@ func passwordOf(owner config.ServerURL) func(context.Context, *pgx.ConnConfig) e
 	}
 }
 
-// duplicateTable is the SQLSTATE of the error that a table exists already.
-const duplicateTable = "42P07"
+// The SQLSTATEs of the errors that a table exists already, and that a table does not exist.
+const (
+	duplicateTable = "42P07"
+	undefinedTable = "42P01"
+)
 
 // grant gives the roles the privileges that s lists and, if newest, revokes all other privileges. All statements are
 // one transaction, so that no session sees the time between. A lock lets one process grant at a time, because two

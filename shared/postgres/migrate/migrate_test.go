@@ -2,11 +2,19 @@ package migrate_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -178,16 +186,77 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 	}
 }
 
-// TestDatabasesOfEarlierBuildsAreRefused checks that an initial migration with another number refuses existing tables.
-func TestDatabasesOfEarlierBuildsAreRefused(t *testing.T) {
-	db := pgtest.Database(t, pgtest.Notes())
-	later := pgtest.Notes()
-	files := later.Migrations.(fstest.MapFS)
-	files["0100_initial.sql"] = files["0001_notes.sql"]
-	delete(files, "0001_notes.sql")
-	delete(files, "0002_body.sql")
-	if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), later, nil, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrEarlierBuild) {
-		t.Errorf("got %v, want %v", err, migrate.ErrEarlierBuild)
+// TestDatabasesThatNoMigrationUpgrades checks that a database is refused by name, and stays as it was, if other content of a
+// migration was applied to it.
+func TestDatabasesThatNoMigrationUpgrades(t *testing.T) {
+	change := func(name string) func(fstest.MapFS) {
+		return func(files fstest.MapFS) {
+			files[name] = &fstest.MapFile{Data: append(slices.Clone(files[name].Data), '\n')}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		sql    string             // changes the database
+		change func(fstest.MapFS) // changes the files of the next build
+		want   string
+	}{
+		{"another first file", "", change("0001_notes.sql"), "0001_notes.sql was applied with other content by an unreleased build"},
+		{"another last file", "", change("0002_body.sql"), "0002_body.sql was applied with other content by an unreleased build"},
+		{"no sums", `ALTER TABLE notes_migrations DROP COLUMN sha256`, nil, "version 1 was applied by an unreleased build"},
+		{"one sum is missing", `UPDATE notes_migrations SET sha256 = NULL WHERE version_id = 2`, nil, "version 2 was applied by an unreleased build"},
+		{"tables of another program", `DROP TABLE notes_migrations`, nil, `relation "notes" already exists`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db := pgtest.Database(t, pgtest.Notes())
+			if _, err := db.Owner.Exec(t.Context(), tt.sql); err != nil {
+				t.Fatal(err)
+			}
+			next := pgtest.Notes()
+			files := next.Migrations.(fstest.MapFS)
+			files["0003_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE more (id int);\n")}
+			if tt.change != nil {
+				tt.change(files)
+			}
+			err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), next, nil, slog.New(slog.DiscardHandler))
+			if !errors.Is(err, migrate.ErrEarlierBuild) || !strings.Contains(err.Error(), "migrate notes: "+tt.want) || !strings.HasSuffix(err.Error(), ": use an empty database") {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+			var more bool
+			if err := pgtest.Pool(t, db.OwnerURL, pgdb.Options{}).QueryRow(t.Context(), []any{&more}, `SELECT to_regclass('more') IS NOT NULL`); err != nil || more {
+				t.Errorf("a later migration ran: %t, %v", more, err)
+			}
+		})
+	}
+}
+
+// TestMigrationsNeverChange checks the SHA-256 of each migration of the project. A database records the sums of what was
+// applied, so a changed file is refused by every database that has the file.
+func TestMigrationsNeverChange(t *testing.T) {
+	const root = "../../.."
+	var found strings.Builder
+	for _, pattern := range []string{"shared/auth/pgkeys", "services/*/internal/store"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern, "migrations", "*.sql"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no migrations: %v", pattern, err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&found, "%x  %s\n", sha256.Sum256(content), filepath.ToSlash(name))
+		}
+	}
+	released, err := os.ReadFile("testdata/sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(released), found.String()); diff != "" {
+		t.Errorf("a migration that was applied never changes: put the change into a file with the next number, and add the line of the new file to testdata/sums\n%s", diff)
 	}
 }
 

@@ -1,0 +1,95 @@
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+)
+
+// ErrEarlierBuild is in the error of [Up] for a database that this version cannot upgrade: an unreleased build has
+// migrated the database, or the tables are those of another program.
+var ErrEarlierBuild = errors.New("use an empty database")
+
+// sums returns the SHA-256 of each migration of s in hexadecimal, by the path that goose gives the migration.
+func (s Schema) sums() (map[string]string, error) {
+	files, err := fs.Glob(s.Migrations, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]string{}
+	for _, file := range files {
+		content, err := fs.ReadFile(s.Migrations, file)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(content)
+		sums[file] = hex.EncodeToString(sum[:])
+	}
+	return sums, nil
+}
+
+// recorder is goose's store for Postgres, with the sum of each migration in the row that records the migration. So the
+// sum is written in the transaction of the migration.
+type recorder struct {
+	database.Store
+	sums map[int64]string // by version
+}
+
+// CreateVersionTable creates the table that records the migrations.
+func (r recorder) CreateVersionTable(ctx context.Context, db database.DBTxConn) error {
+	if err := r.Store.CreateVersionTable(ctx, db); err != nil {
+		return err
+	}
+	_, err := db.ExecContext(ctx, "ALTER TABLE "+pgx.Identifier{r.Tablename()}.Sanitize()+" ADD COLUMN sha256 text")
+	return err
+}
+
+// Insert records a migration with its sum. Version 0, which goose records in a new table, has none.
+func (r recorder) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
+	_, err := db.ExecContext(ctx, "INSERT INTO "+pgx.Identifier{r.Tablename()}.Sanitize()+" (version_id, is_applied, sha256) VALUES ($1, true, nullif($2, ''))",
+		req.Version, r.sums[req.Version])
+	return err
+}
+
+// check compares the recorded migrations with those of this build. The error names the first migration that was applied
+// with other content, or with no sum at all. Migrations that this build lacks are those of a later version.
+func (s Schema) check(ctx context.Context, db *sql.DB, sums map[string]string, sources []*goose.Source) error {
+	rows, err := db.QueryContext(ctx, "SELECT version_id, coalesce(to_jsonb(m)->>'sha256', '') FROM "+pgx.Identifier{s.Table()}.Sanitize()+" m WHERE version_id > 0")
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == undefinedTable {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	applied := map[int64]string{}
+	for rows.Next() {
+		var version int64
+		var sum string
+		if err := rows.Scan(&version, &sum); err != nil {
+			return err
+		}
+		if sum == "" {
+			return fmt.Errorf("version %d was applied by an unreleased build: %w", version, ErrEarlierBuild)
+		}
+		applied[version] = sum
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, source := range sources {
+		if sum, ok := applied[source.Version]; ok && sum != sums[source.Path] {
+			return fmt.Errorf("%s was applied with other content by an unreleased build: %w", source.Path, ErrEarlierBuild)
+		}
+	}
+	return nil
+}
