@@ -16,8 +16,9 @@ import (
 
 // Shared is a service that tests of a package share, each with projects of its own. The start of a service with its
 // databases takes longer than most tests. The zero value starts the service with the first test that asks for it. [Main]
-// stops the service. A test starts a service of its own if it sets the configuration, breaks or locks something, reads the
-// log or the metrics, or sends many refused keys: all tests have one client address, whose refused keys are counted.
+// stops the service. A test starts a service of its own if it sets the configuration, breaks or locks something, or reads
+// the log or the metrics. The same holds for a test that sends many refused keys: all tests have one client address, whose
+// refused keys are counted.
 type Shared struct {
 	mu       sync.Mutex
 	service  *Service
