@@ -51,9 +51,9 @@ type readers struct {
 	turns *semaphore.Weighted
 }
 
-// NewReads returns a Reads that lets o.LargeReads statements run at once, or as many as the process has CPUs if
-// o.LargeReads is 0. One project may run half of these statements, and at least 1. project returns the id of the project
-// whose records a statement with the context reads.
+// NewReads returns a Reads that lets o.LargeReads statements run at once. If o.LargeReads is 0, the Reads lets as many run
+// as the process has CPUs. One project may run half of these statements, and at least 1. Acquire calls project for the id
+// of the project whose records a statement reads.
 func NewReads(o ReadOptions, project func(context.Context) string) *Reads {
 	size := o.LargeReads
 	if size <= 0 {

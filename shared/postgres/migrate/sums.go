@@ -15,8 +15,8 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// ErrEarlierBuild is in the error of [Up] for a database that this version cannot upgrade: an unreleased build has
-// migrated the database, or the tables are those of another program.
+// ErrEarlierBuild is in the error of [Up] for a database that this version cannot upgrade. Either an unreleased build has
+// migrated the database, or another program has made the tables.
 var ErrEarlierBuild = errors.New("use an empty database")
 
 // sums returns the SHA-256 of each migration of s in hexadecimal, by the path that goose gives the migration.
