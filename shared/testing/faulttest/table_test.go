@@ -7,9 +7,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// TestFaultTableNamesTests checks that every fault in the operators' table names an existing test.
+// TestFaultTableNamesTests checks that the operators' table lists the faults of testdata/faults.txt in their order, and that
+// every fault there names existing tests.
 func TestFaultTableNamesTests(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "how-to", "operate.md"))
@@ -19,6 +22,14 @@ func TestFaultTableNamesTests(t *testing.T) {
 	_, table, found := strings.Cut(string(doc), "\n## Faults\n")
 	if !found {
 		t.Fatal("docs/how-to/operate.md has no section Faults")
+	}
+	var documented []string
+	for _, m := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(table, -1)[1:] { // but the head of the table
+		documented = append(documented, m[1])
+	}
+	list, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	code := map[string]string{} // of the file with the test, by test
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -41,28 +52,22 @@ func TestFaultTableNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := 0
-	for row := range strings.Lines(table) {
-		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| Fault ") {
-			continue
-		}
-		rows++
-		names := regexp.MustCompile("`(Test[^`]+)`").FindAllStringSubmatch(row, -1)
-		if len(names) == 0 {
-			t.Errorf("no test is named: %s", row)
-		}
-		for _, n := range names {
-			test, sub, _ := strings.Cut(n[1], "/")
+	var tested []string
+	for line := range strings.Lines(string(list)) {
+		fault, names, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		tested = append(tested, fault)
+		for name := range strings.SplitSeq(names, ", ") {
+			test, sub, _ := strings.Cut(name, "/")
 			text, ok := code[test]
 			if !ok {
-				t.Errorf("there is no %s", test)
+				t.Errorf("%s: there is no test %q", fault, test)
 			}
 			if sub != "" && !strings.Contains(text, `"`+strings.ReplaceAll(sub, "_", " ")+`"`) {
-				t.Errorf("%s has no case %s", test, sub)
+				t.Errorf("%s: %s has no case %s", fault, test, sub)
 			}
 		}
 	}
-	if rows < 30 {
-		t.Errorf("the table has %d rows", rows)
+	if diff := cmp.Diff(tested, documented); diff != "" {
+		t.Errorf("docs/how-to/operate.md (-testdata/faults.txt +page):\n%s", diff)
 	}
 }
