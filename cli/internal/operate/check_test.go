@@ -71,17 +71,18 @@ func TestCheckRefuses(t *testing.T) {
 // TestCheckPre checks the output of --pre. Package preflight tests the checks.
 func TestCheckPre(t *testing.T) {
 	t.Parallel()
-	if r := clitest.Run(t, "", nil, "check", "--pre"); r.Code != shell.ExitOK || r.Err != "" || !strings.Contains(r.Out, `"check":"redis-url","outcome":"not checked","subject":"","message":"set REDIS_URL"`) {
+	if r := clitest.Run(t, "", nil, "check", "--pre"); r.Code != shell.ExitOK || r.Err != "" || !strings.Contains(r.Out, `"check":"redis","outcome":"not checked","subject":"","message":"set REDIS_URL"`) {
 		t.Errorf("without inputs: %+v", r)
 	}
 	r := clitest.Run(t, "", map[string]string{"REDIS_URL": "redis://u:canary@127.0.0.1:1"}, "check", "--pre", "-o", "table")
 	if r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 1\n" || strings.Contains(r.Out, "canary") ||
-		!regexp.MustCompile(`(?m)^redis-login +failed +docs/reference/checks.md#redis-login +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.Out) {
+		!regexp.MustCompile(`(?m)^redis +failed +docs/reference/checks.md#redis +REDIS_URL +no log-in: .*; correct the URL, the user, or the network$`).MatchString(r.Out) {
 		t.Errorf("without a Redis: %+v", r)
 	}
-	file := clitest.File(t, "secrets.yaml", "kind: Secret\nmetadata: {name: shop-auth}\n")
-	if r := clitest.Run(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop"); r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 5\n" || !strings.Contains(r.Out, `"subject":"shop-auth"`) {
-		t.Errorf("a Secret without keys: %+v", r)
+	file := clitest.File(t, "secrets.yaml", `{kind: Secret, metadata: {name: shop-auth}, stringData: {AUTH_DATABASE_URL: "postgres://u:canary@127.0.0.1:1/auth"}}`)
+	r = clitest.Run(t, "", nil, "check", "--pre", "--secrets", file, "--release", "shop")
+	if r.Code != shell.ExitFailure || r.Err != "lectern: checks that failed: 1\n" || !strings.Contains(r.Out, `"subject":"shop-auth/AUTH_DATABASE_URL"`) || strings.Contains(r.Out, "canary") {
+		t.Errorf("a Secret without a Postgres: %+v", r)
 	}
 }
 

@@ -21,7 +21,7 @@ func (f preFlags) given() bool { return f.Secrets != "" || f.To != "" || f.Names
 
 // runPre runs the checks of package preflight and prints their results. runPre returns an error if a check failed.
 func (c *Check) runPre(s *shell.Session) error {
-	o := preflight.Options{Environ: s.Environ, Release: c.Release, Namespace: c.Namespace, Timeout: c.Timeout, Now: s.Now}
+	o := preflight.Options{Environ: s.Environ, Release: c.Release, Namespace: c.Namespace, Timeout: c.Timeout}
 	if o.Environ == nil {
 		o.Environ = map[string]string{}
 	}

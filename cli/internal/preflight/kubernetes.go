@@ -19,9 +19,21 @@ var clusterRights = []string{
 	"customresourcedefinitions.apiextensions.k8s.io",
 }
 
+// requiredKeys are the keys that the chart's Secrets must have, by the name of the Secret after that of the release. A
+// test checks that pods of the chart read these keys.
+var requiredKeys = map[string][]string{
+	"entries-database":     {"DATABASE_URL", "MIGRATE_DATABASE_URL"},
+	"embeddables-database": {"DATABASE_URL", "MIGRATE_DATABASE_URL"},
+	"experiments-database": {"DATABASE_URL", "MIGRATE_DATABASE_URL"},
+	"region-database":      {"DATABASE_URL", "MIGRATE_DATABASE_URL"},
+	"auth":                 {"AUTH_DATABASE_URL", "AUTH_ADMIN_DATABASE_URL"},
+	"redis":                {"REDIS_URL"},
+	"keys":                 {"EDGE_KEYS", "INGEST_API_KEYS"},
+}
+
 // kubectl runs kubectl in the namespace, with the user's current context. The error has what kubectl says.
-func (in *inputs) kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + in.Namespace}, args...)...)
+func (o Options) kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + o.Namespace}, args...)...)
 	var faults bytes.Buffer
 	cmd.Stderr = &faults
 	out, err := cmd.Output()
@@ -36,23 +48,16 @@ func (in *inputs) kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// checkAPIServer checks that the API server answers, for the checks that follow.
-func (in *inputs) checkAPIServer(ctx context.Context) []finding {
-	if in.Namespace == "" {
+// checkClusterRights asks the API server whether the user may create objects of each kind.
+func checkClusterRights(ctx context.Context, o Options) []finding {
+	if o.Namespace == "" {
 		return nil
 	}
-	_, err := in.kubectl(ctx, "get", "--raw", "/version")
-	in.clusterAnswers = err == nil
-	return []finding{{"cluster", err}}
-}
-
-// checkClusterRights asks the API server whether the user may create objects of each kind.
-func (in *inputs) checkClusterRights(ctx context.Context) []finding {
-	if !in.clusterAnswers {
-		return nil
+	if _, err := o.kubectl(ctx, "get", "--raw", "/version"); err != nil {
+		return []finding{{"cluster", err}}
 	}
 	return atOnce(clusterRights, func(i int) error {
-		answer, err := in.kubectl(ctx, "auth", "can-i", "create", clusterRights[i])
+		answer, err := o.kubectl(ctx, "auth", "can-i", "create", clusterRights[i])
 		if strings.HasPrefix(answer, "no") { // kubectl fails, too
 			return errors.New("the user of kubectl may not create these objects: ask an administrator for the right")
 		}
@@ -61,20 +66,31 @@ func (in *inputs) checkClusterRights(ctx context.Context) []finding {
 }
 
 // checkClusterSecrets checks that the chart's Secrets exist and have their keys. kubectl prints no value.
-func (in *inputs) checkClusterSecrets(ctx context.Context) []finding {
-	if !in.clusterAnswers {
+func checkClusterSecrets(ctx context.Context, o Options) []finding {
+	if o.Namespace == "" {
 		return nil
 	}
+	const keysOf = `go-template={{range .items}}{{$name := .metadata.name}}{{range $key, $value := .data}}{{$name}}/{{$key}}{{"\n"}}{{end}}{{end}}`
 	endings := slices.Sorted(maps.Keys(requiredKeys))
-	var names []string
+	get := []string{"get", "secret", "--ignore-not-found", "--output", keysOf}
 	for _, ending := range endings {
-		names = append(names, in.Release+"-"+ending)
+		get = append(get, o.Release+"-"+ending)
 	}
-	return atOnce(names, func(i int) error {
-		keys, err := in.kubectl(ctx, "get", "secret", names[i], "--output", `go-template={{range $key, $value := .data}}{{$key}}{{"\n"}}{{end}}`)
-		if err != nil && !strings.Contains(err.Error(), "NotFound") {
-			return err
+	keys, err := o.kubectl(ctx, get...)
+	if err != nil {
+		return []finding{{"cluster", err}}
+	}
+	var findings []finding
+	for _, ending := range endings {
+		name := o.Release + "-" + ending
+		missing := slices.DeleteFunc(slices.Clone(requiredKeys[ending]), func(key string) bool {
+			return slices.Contains(strings.Fields(keys), name+"/"+key)
+		})
+		var err error
+		if len(missing) > 0 {
+			err = fmt.Errorf("the Secret is missing, or has no %s: make it as docs/how-to/install.md says", strings.Join(missing, ", "))
 		}
-		return missingKeys(endings[i], strings.Fields(keys))
-	})
+		findings = append(findings, finding{name, err})
+	}
+	return findings
 }

@@ -1,19 +1,23 @@
-// Package preflight checks what an installation of Lectern needs: its Secrets, Postgres, Redis, a bucket for copies, and
-// rights in a cluster of Kubernetes. The checks change nothing. Only the check of the bucket writes an object, and removes
-// the object again. The page docs/reference/checks.md has a section for each check.
+// Package preflight checks what an installation of Lectern needs: Postgres, Redis, a bucket for copies, and the Secrets
+// and rights in a cluster of Kubernetes. The checks change nothing. Only the check of the bucket writes an object, and
+// removes the object again. The page docs/reference/checks.md has a section for each check.
 package preflight
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
+	"github.com/lectern-dev/lectern/copies/files"
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
@@ -26,7 +30,6 @@ type Options struct {
 	Bucket    *url.URL          // s3://BUCKET/PREFIX of a copy; nil for none
 	Namespace string            // of the installation in a cluster that kubectl reaches; "" for none
 	Timeout   time.Duration     // of one check, for all of its subjects together
-	Now       func() time.Time
 }
 
 // The outcomes of a check.
@@ -45,114 +48,50 @@ type Result struct {
 	Page    string `json:"page"`    // the section of the documentation
 }
 
-// check is a row of the table of checks. run returns a finding for each subject. Without any subject, the check is not
+// checks are all checks, in their order. run returns a finding for each subject. Without any subject, the check is not
 // done, and needs says what is missing.
-type check struct {
+var checks = []struct {
 	name  string
 	needs string
-	run   func(*inputs, context.Context) []finding
+	run   func(context.Context, Options) []finding
+}{
+	{"postgres", "set DATABASE_URL and the like, or give --secrets FILE", checkPostgres},
+	{"redis", "set REDIS_URL", checkRedis},
+	{"bucket", "give the URL of a copy: --to s3://BUCKET/PREFIX", checkBucket},
+	{"kubernetes-rights", "give the namespace of the installation: --namespace NAME", checkClusterRights},
+	{"kubernetes-secrets", "give the namespace of the installation: --namespace NAME", checkClusterSecrets},
 }
 
-// finding is the result of a check for one subject: nil, a fault, or a [skipped].
+// finding is the result of a check for one subject. err is nil if nothing is wrong.
 type finding struct {
 	subject string
 	err     error
 }
 
-// skipped says why a check could not be done.
-type skipped string
-
-func (s skipped) Error() string { return string(s) }
-
-const (
-	noURL       = "set DATABASE_URL and the like, or give --secrets FILE"
-	noDatabase  = "no database was reached"
-	noRedis     = "no Redis was reached"
-	noNamespace = "give the namespace of the installation: --namespace NAME"
-	noCluster   = "no cluster was reached"
-)
-
-// checks are all checks, in their order. A check may use what an earlier check opened.
-var checks = []check{
-	{"secrets-file", "give the Secrets of lectern databases: --secrets FILE", (*inputs).checkSecretsFile},
-	{"postgres-url", noURL, (*inputs).checkPostgresURLs},
-	{"redis-url", "set REDIS_URL", (*inputs).checkRedisURL},
-	{"dns", "set the URLs of Postgres or Redis, or give --secrets FILE", (*inputs).checkNames},
-	{"postgres-login", "no URL of Postgres is set, or each has a fault", (*inputs).checkLogin},
-	{"postgres-version", noDatabase, onEach(checkVersion)},
-	{"postgres-encoding", noDatabase, onEach(checkEncoding)},
-	{"postgres-rights", noDatabase, onEach(checkRights)},
-	{"postgres-pooler", noDatabase, onEach(checkPooler)},
-	{"postgres-clock", noDatabase, onEach(checkClock)},
-	{"redis-login", "REDIS_URL is not set, or has a fault", (*inputs).checkRedisLogin},
-	{"redis-version", noRedis, onRedis(checkRedisVersion)},
-	{"redis-memory", noRedis, onRedis(checkRedisMemory)},
-	{"redis-scripts", noRedis, onRedis(checkRedisScripts)},
-	{"bucket", "give the URL of a copy: --to s3://BUCKET/PREFIX", (*inputs).checkBucket},
-	{"kubernetes-api", noNamespace, (*inputs).checkAPIServer},
-	{"kubernetes-rights", noCluster, (*inputs).checkClusterRights},
-	{"kubernetes-secrets", noCluster, (*inputs).checkClusterSecrets},
-}
-
 // Run runs all checks one after another. A check that fails does not end the run.
-func Run(ctx context.Context, o Options) []Result {
-	in := &inputs{Options: o}
-	in.readPostgres()
-	in.redisFaults = load(&in.redisConfig, o.Environ)
-	defer in.close()
-	var all []Result
+func Run(ctx context.Context, o Options) (all []Result) {
 	for _, c := range checks {
 		bounded, cancel := context.WithTimeout(ctx, o.Timeout)
-		all = append(all, c.results(c.run(in, bounded))...)
+		findings := c.run(bounded, o)
 		cancel()
+		row := Result{Check: c.name, Outcome: Failed, Page: "docs/reference/checks.md#" + c.name}
+		wrong := false
+		for _, f := range findings {
+			if f.err != nil {
+				row.Subject, row.Message = f.subject, strings.Join(strings.Fields(f.err.Error()), " ")
+				all, wrong = append(all, row), true
+			}
+		}
+		switch {
+		case len(findings) == 0:
+			row.Outcome, row.Message = NotChecked, c.needs
+			all = append(all, row)
+		case !wrong:
+			row.Outcome = OK
+			all = append(all, row)
+		}
 	}
 	return all
-}
-
-// results returns the results of the check for its findings.
-func (c check) results(findings []finding) (wrong []Result) {
-	row := Result{Check: c.name, Outcome: OK, Page: "docs/reference/checks.md#" + c.name}
-	for _, f := range findings {
-		if f.err != nil {
-			r := row
-			r.Outcome, r.Subject, r.Message = Failed, f.subject, f.err.Error()
-			if _, ok := errors.AsType[skipped](f.err); ok {
-				r.Outcome = NotChecked
-			}
-			wrong = append(wrong, r)
-		}
-	}
-	if len(findings) == 0 {
-		row.Outcome, row.Message = NotChecked, c.needs
-	}
-	if len(wrong) == 0 {
-		return []Result{row}
-	}
-	return wrong
-}
-
-// inputs are the options, and what is read from them and opened for the checks.
-type inputs struct {
-	Options
-	databases        []*database
-	postgresFaults   []finding
-	statementTimeout time.Duration
-	redisConfig      redisdb.Config
-	redisFaults      []finding
-	redis            *redisdb.Client   // nil unless Redis was reached
-	redisInfo        map[string]string // the answer to INFO; nil if Redis refused INFO
-	clusterAnswers   bool
-}
-
-func (in *inputs) close() {
-	for _, d := range in.databases {
-		if d.conn != nil {
-			_ = d.conn.Close(context.Background()) // nothing was written
-		}
-	}
-	if in.redis != nil {
-		_ = in.redis.Close()
-	}
 }
 
 // atOnce calls do for all subjects at the same time, because a server that is away answers only after the time-out.
@@ -166,6 +105,55 @@ func atOnce(subjects []string, do func(i int) error) []finding {
 	return findings
 }
 
+// checkRedis connects to Redis with the time limits of the services, and runs a script that reads a key of Lectern,
+// which does not exist.
+func checkRedis(ctx context.Context, o Options) []finding {
+	var cfg redisdb.Config
+	if faults := load(&cfg, o.Environ); len(faults) > 0 || !cfg.Enabled() {
+		return faults
+	}
+	client, err := redisdb.Open(cfg, redisdb.Options{})
+	if err != nil {
+		return []finding{{"REDIS_URL", err}}
+	}
+	defer client.Close()
+	if err = client.Reach(ctx); err != nil {
+		err = fmt.Errorf("no log-in: %s; correct the URL, the user, or the network", why(err))
+	} else {
+		err = redisdb.Commands(client).Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"lectern:check"}).Err()
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		} else if err != nil {
+			err = errors.New("the server refuses scripts: allow the user EVAL and EVALSHA, and all commands on the keys lectern:*")
+		}
+	}
+	return []finding{{"REDIS_URL", err}}
+}
+
+// checkBucket checks that the store honours conditional writes and lists its objects, as copies need.
+func checkBucket(ctx context.Context, o Options) []finding {
+	if o.Bucket == nil {
+		return nil
+	}
+	err := files.Probe(ctx, o.Bucket.Host, o.Bucket.Path, o.Environ)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("the store does not answer in time: correct AWS_ENDPOINT_URL, or the network")
+	}
+	return []finding{{"--to", err}}
+}
+
+// load loads the settings dst, and returns their faults.
+func load(dst any, environ map[string]string) (findings []finding) {
+	if faults, ok := errors.AsType[*config.Faults](config.Load(dst, environ)); ok {
+		for _, err := range faults.All {
+			if fault, ok := errors.AsType[*config.Fault](err); ok {
+				findings = append(findings, finding{fault.Variable, fault})
+			}
+		}
+	}
+	return findings
+}
+
 // why returns the reason of a failed connection or statement, without the user and the password.
 func why(err error) string {
 	if cause := httpserver.CauseOf(err); cause != "" {
@@ -174,5 +162,5 @@ func why(err error) string {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = connect.Unwrap() // the text of connect has the user
 	}
-	return strings.Join(strings.Fields(err.Error()), " ")
+	return err.Error()
 }
