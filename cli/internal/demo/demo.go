@@ -8,7 +8,6 @@ import (
 	"embed"
 	"encoding/json"
 	"io"
-	"iter"
 	"strings"
 	"time"
 
@@ -28,14 +27,6 @@ const (
 // End returns the end of the demo project's time: everything in the project happened before End.
 func End() time.Time { return time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC) }
 
-// Version is a version of an embeddable, in the form of the ingest endpoint. Definition is JSON in a string.
-type Version struct {
-	EmbeddableID string    `json:"embeddable_id"`
-	Number       int       `json:"version_number"`
-	SavedAt      time.Time `json:"saved_at"`
-	Definition   string    `json:"json_string"`
-}
-
 // event is an event in the form of the ingest endpoint, which has an id and a URL in addition to [client.Event].
 type event struct {
 	EventID string `json:"event_id"`
@@ -52,7 +43,9 @@ func Embeddables() []client.EmbeddableWithDefinition {
 }
 
 // Versions returns all versions of all embeddables, embeddable by embeddable. Each version has events that name it.
-func Versions() []Version { return decoded[Version]("embeddable-versions") }
+func Versions() []client.EmbeddableVersionWithDefinition {
+	return decoded[client.EmbeddableVersionWithDefinition]("embeddable-versions")
+}
 
 // Experiments returns the project's experiments, the oldest first. Each possible status occurs at least once.
 func Experiments() []client.Experiment { return decoded[client.Experiment]("experiments") }
@@ -60,37 +53,24 @@ func Experiments() []client.Experiment { return decoded[client.Experiment]("expe
 // Write writes all records of the resource as NDJSON: projects, embeddable-versions, embeddables, experiments, entries
 // or events. Entries are written the oldest first. Events are ordered by their entry, and then by time.
 func Write(w io.Writer, resource string) error {
-	switch resource {
-	case "entries":
-		return writeEach(w, func(yield func(client.Entry) bool) {
-			for entry := range visits() {
-				if !yield(entry) {
-					return
-				}
-			}
-		})
-	case "events":
-		return writeEach(w, func(yield func(event) bool) {
-			for _, events := range visits() {
-				for _, e := range events {
-					if !yield(e) {
-						return
-					}
-				}
-			}
-		})
+	if resource != "entries" && resource != "events" {
+		_, err := io.WriteString(w, file(resource))
+		return err
 	}
-	_, err := io.WriteString(w, file(resource))
-	return err
-}
-
-func writeEach[T any](w io.Writer, records iter.Seq[T]) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	for r := range records {
-		if err := encoder.Encode(r); err != nil {
-			return err
+	for entry, events := range visits() {
+		if resource == "entries" {
+			if err := encoder.Encode(entry); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, e := range events {
+			if err := encoder.Encode(e); err != nil {
+				return err
+			}
 		}
 	}
 	return buffered.Flush()

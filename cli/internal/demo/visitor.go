@@ -18,8 +18,8 @@ type question struct {
 	Step     json.Number
 }
 
-// Percentages of visitors: those who tick a checkbox, and those who give no answer to another question, which is then
-// null. All other questions are always answered.
+// ticked has the percentage of visitors that tick a checkbox. unanswered has the percentage of visitors that do not answer
+// a question, so that the field is null. All visitors answer the other questions.
 var (
 	ticked     = map[string]int{"owner": 81, "newsletter": 38, "documents_ready": 54, "sensitive": 35}
 	unanswered = map[string]int{"yearly_kwh": 30, "phone": 45, "anything_else": 70}

@@ -83,11 +83,7 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := client.EmbeddableWithDefinition{
-			Embeddable: client.Embeddable{EmbeddableID: e.EmbeddableID, Title: e.Title, GroupID: e.GroupID, ProjectID: e.ProjectID},
-			Definition: e.Definition,
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(e, got); diff != "" {
 			t.Error(diff)
 		}
 		ids[e.EmbeddableID] = true
@@ -105,15 +101,11 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 		t.Errorf("not listed: %v", ids)
 	}
 	for _, v := range demo.Versions() {
-		got, err := c.Version(t.Context(), demo.ProjectID, v.EmbeddableID, int64(v.Number))
+		got, err := c.Version(t.Context(), demo.ProjectID, v.EmbeddableID, v.Number)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := client.EmbeddableVersionWithDefinition{
-			EmbeddableVersion: client.EmbeddableVersion{EmbeddableID: v.EmbeddableID, Number: int64(v.Number), SavedAt: v.SavedAt},
-			Definition:        v.Definition,
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(v, got); diff != "" {
 			t.Error(diff)
 		}
 	}
