@@ -172,10 +172,7 @@ func (i *Instance) template(ctx context.Context, s migrate.Schema) (string, erro
 		if err != nil {
 			return err
 		}
-		err = migrate.Up(ctx, config.NewServerURL(i.roleURL(s.Name+"_owner", name)), s, map[migrate.Role]string{
-			migrate.Reader: s.Name + "_reader", migrate.Ingest: s.Name + "_ingest",
-			migrate.Remover: s.Name + "_remover", migrate.Admin: s.Name + "_admin",
-		}, slog.New(slog.DiscardHandler))
+		err = migrate.Up(ctx, config.NewServerURL(i.roleURL(s.Name+"_owner", name)), s, roles(s), slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
@@ -190,6 +187,14 @@ func (i *Instance) template(ctx context.Context, s migrate.Schema) (string, erro
 	}
 	i.templates[name] = name
 	return name, nil
+}
+
+// roles returns the login role of each role of s.
+func roles(s migrate.Schema) map[migrate.Role]string {
+	return map[migrate.Role]string{
+		migrate.Reader: s.Name + "_reader", migrate.Ingest: s.Name + "_ingest",
+		migrate.Remover: s.Name + "_remover", migrate.Admin: s.Name + "_admin",
+	}
 }
 
 func makeRole(ctx context.Context, conn *pgx.Conn, name string) error {
