@@ -74,22 +74,20 @@ func Run(ctx context.Context, o Options) (all []Result) {
 		bounded, cancel := context.WithTimeout(ctx, o.Timeout)
 		findings := c.run(bounded, o)
 		cancel()
-		row := Result{Check: c.name, Outcome: Failed, Page: "docs/reference/checks.md#" + c.name}
-		wrong := false
+		page := "docs/reference/checks.md#" + c.name
+		var wrong []Result
 		for _, f := range findings {
 			if f.err != nil {
-				row.Subject, row.Message = f.subject, strings.Join(strings.Fields(f.err.Error()), " ")
-				all, wrong = append(all, row), true
+				wrong = append(wrong, Result{c.name, Failed, f.subject, strings.Join(strings.Fields(f.err.Error()), " "), page})
 			}
 		}
 		switch {
 		case len(findings) == 0:
-			row.Outcome, row.Message = NotChecked, c.needs
-			all = append(all, row)
-		case !wrong:
-			row.Outcome = OK
-			all = append(all, row)
+			all = append(all, Result{c.name, NotChecked, "", c.needs, page})
+		case len(wrong) == 0:
+			all = append(all, Result{c.name, OK, "", "", page})
 		}
+		all = append(all, wrong...)
 	}
 	return all
 }
