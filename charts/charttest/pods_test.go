@@ -238,6 +238,9 @@ func TestDevelopmentData(t *testing.T) {
 					got = *made.Spec.StorageClassName
 				}
 			}
+			if paused := one[*apps.Deployment](t, r, "lectern-dev-postgres").Spec.Paused; paused != (tt.name == "runs without a claim") {
+				t.Errorf("an upgrade replaces the pod: %t", !paused)
+			}
 			if got != tt.class || (volume.EmptyDir != nil) != (tt.class == "-") {
 				t.Errorf("data lie in %+v, of the class %q; want %q", volume, got, tt.class)
 			}

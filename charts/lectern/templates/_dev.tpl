@@ -9,6 +9,13 @@ securityContext:
   {{- include "lectern.withoutNulls" .c.securityContext | nindent 2 }}
 {{- end }}
 
+{{/* Whether the release has a development Postgres already: "true", or nothing. */}}
+{{- define "lectern.dev.runs" -}}
+{{- if include "lectern.lookup (set lookups=false to ask nothing)" (list . "apps/v1" "Deployment" (include "lectern.namespace" .) (printf "%s-dev-postgres" (include "lectern.fullname" .))) | fromJson -}}
+true
+{{- end -}}
+{{- end }}
+
 {{/* Whether the development Postgres has a claim: "true", or nothing. With auto the first
      installation decides: it has one if the cluster has a default class. */}}
 {{- define "lectern.dev.hasClaim" -}}
@@ -18,7 +25,7 @@ true
 {{- else if eq $s.type "auto" -}}
 {{- $name := printf "%s-dev-postgres" (include "lectern.fullname" .) -}}
 {{- $has := include "lectern.lookup (set lookups=false to ask nothing)" (list . "v1" "PersistentVolumeClaim" (include "lectern.namespace" .) $name) | fromJson -}}
-{{- if not (include "lectern.lookup (set lookups=false to ask nothing)" (list . "apps/v1" "Deployment" (include "lectern.namespace" .) $name) | fromJson) -}}
+{{- if not (include "lectern.dev.runs" .) -}}
 {{- range (include "lectern.lookup (set lookups=false to ask nothing)" (list . "storage.k8s.io/v1" "StorageClass" "" "") | fromJson).items -}}
 {{- if eq (get (.metadata.annotations | default dict) "storageclass.kubernetes.io/is-default-class") "true" }}{{ $has = . }}{{ end -}}
 {{- end -}}
@@ -99,7 +106,7 @@ resources:
   limits: {cpu: "1", memory: 256Mi, ephemeral-storage: 256Mi}
 {{- end }}
 
-{{/* One server of a development cluster: dict root, name, port, secondPort, server (its values), container, volumes. */}}
+{{/* One server of a development cluster: dict root, name, port, secondPort, server (its values), container, volumes, paused. */}}
 {{- define "lectern.dev.server" -}}
 {{- $object := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
 {{- /* Postgres' and Redis' images have a user of their own. Where the platform assigns users, it does so here too. */}}
@@ -115,6 +122,9 @@ metadata:
   {{- include "lectern.metadata" (dict "root" .root "name" .name "object" $object) | nindent 2 }}
 spec:
   replicas: 1
+  {{- if .paused }}
+  paused: true # a new pod would have none of the data
+  {{- end }}
   strategy: {type: Recreate}
   selector:
     matchLabels:
