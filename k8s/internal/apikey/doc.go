@@ -71,6 +71,7 @@
 //   - on schedule
 //   - when lectern.dev/rotate has a value other than the one that the current key was minted with
 //   - when the Secret was deleted, or holds no working key
+//   - when the database does not know the key, because the database was emptied or restored; a sweep finds such objects
 //   - when someone else set an expiry on the current key (lectern keys rotate)
 //   - when lectern.dev/revoke-keys names the current key
 //

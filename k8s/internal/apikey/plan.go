@@ -74,6 +74,7 @@ const (
 	leaked        cause = "leaked"         // lectern.dev/revoke-keys names the key
 	secretGone    cause = "secret_gone"    // the Secret was deleted
 	secretEdited  cause = "secret_edited"  // the Secret holds no working key
+	unknown       cause = "unknown"        // the database never had the Secret's key: the database was emptied, or restored
 	notActive     cause = "not_active"     // the object's earlier grant has ended, or is of another CLUSTER_ISSUER
 	endedOutside  cause = "ended_outside"  // someone else set an expiry on the current key
 	undelivered   cause = "undelivered"    // the key never reached the Secret
@@ -217,6 +218,8 @@ func settledAt(s state, current *pgkeys.Owned, settle time.Duration) time.Time {
 // due reports whether a new key must be minted, and returns the cause.
 func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 	switch {
+	case current == nil && s.last == 0 && s.secret.keyID != "":
+		return unknown, true
 	case current == nil && s.last == 0:
 		return first, true
 	case current == nil && !s.want.identity.IsZero():

@@ -70,6 +70,7 @@ func TestPlan(t *testing.T) {
 		{name: "Secret deleted just after it was made", in: in{held: true, want: base, keys: keys(key("a", young)), last: 1}, wake: wait(9 * time.Second)},
 		{name: "Secret edited", in: in{held: true, want: base, secret: holds("b"), keys: keys(key("a")), last: 1}, do: mint, why: secretEdited},
 		{name: "all keys revoked by people", in: in{held: true, want: base, secret: holds("a"), last: 1}, do: mint, why: secretEdited},
+		{name: "an emptied database", in: in{held: true, want: base, secret: holds("a")}, do: mint, why: unknown},
 		{name: "Secret of somebody else", in: in{held: true, want: base, secret: secret{exists: true}}},
 		{name: "Secret of somebody else, by now", in: in{held: true, want: base, secret: secret{exists: true}, keys: keys(key("a")), last: 1}},
 		{

@@ -318,6 +318,8 @@ func mintedBecause(why cause) string {
 		return "the Secret was deleted"
 	case secretEdited:
 		return "the Secret held no working key"
+	case unknown:
+		return "the key database did not know the previous key, so it was emptied or restored"
 	case endedOutside:
 		return "the expiry of the previous key was set outside Kubernetes"
 	}
