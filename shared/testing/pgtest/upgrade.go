@@ -24,8 +24,8 @@ const dumpVersion = "LECTERN_DUMP_VERSION"
 // CheckUpgrades checks that the databases of all released versions upgrade in place. testdata/versions has a dump of a small
 // database of each version, VERSION.sql, and in VERSION.txt what answers returned of that database.
 //
-// CheckUpgrades restores each dump as psql does, and migrates the database to s. Then the database has the same tables,
-// columns, indexes, constraints, functions and grants as a new one, and answers returns the same as for the version. The flag
+// CheckUpgrades restores each dump as psql does, and migrates the database to s. Then tables, columns, indexes,
+// constraints, functions and grants are those of a new database. answers returns the same as for the version. The flag
 // -update writes what answers returns, after a change of the answers' form.
 //
 // With LECTERN_DUMP_VERSION, CheckUpgrades makes the two files instead, of a new database in which fill stores records.
