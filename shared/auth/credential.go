@@ -11,9 +11,9 @@ import (
 // Credential is the API key or the token with which a request proves its rights.
 type Credential struct{ key, token string }
 
-// keyOrToken returns the credential of a header that may have either. A JSON Web Token begins with the base64 of `{"`
+// parseCredential returns the credential of a header that may have either. A JSON Web Token begins with the base64 of `{"`
 // and has three parts (RFC 7515, section 7.1). Without issuers, every text is a key.
-func (i *Issuers) keyOrToken(text string) Credential {
+func (i *Issuers) parseCredential(text string) Credential {
 	if i != nil && strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2 {
 		return Credential{token: text}
 	}

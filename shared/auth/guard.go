@@ -34,17 +34,17 @@ func NewGuard(v *Verifier, l *rates.Limiter, keyRate, anonymous rates.Rate) *Gua
 // its rate. Every answer to a valid key has the headers of the rate, unless no rate applies. Protect writes the key's id
 // and project to the request's Info.
 func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
-	return g.holder(scope, func(w http.ResponseWriter, r *http.Request, _ Principal) error { return next(w, r) })
+	return g.protect(scope, func(w http.ResponseWriter, r *http.Request, _ Principal) error { return next(w, r) })
 }
 
-// Holder is [Guard.Protect] for any key of the project, whatever scopes the key has. next gets the key's Principal.
-func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
-	return g.holder(0, next)
+// ProtectAnyScope is [Guard.Protect] for any key of the project, whatever scopes the key has. next gets the key's Principal.
+func (g *Guard) ProtectAnyScope(next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
+	return g.protect(0, next)
 }
 
-// holder passes a request to next with the principal of its key or token, as [Guard.Protect] describes. If scope is 0,
-// holder does not look at scopes.
-func (g *Guard) holder(scope Scope, next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
+// protect passes a request to next with the principal of its key or token, as [Guard.Protect] describes. If scope is 0,
+// protect does not look at scopes.
+func (g *Guard) protect(scope Scope, next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, err := g.admit(w, r, scope)
 		if err != nil {
@@ -94,12 +94,12 @@ func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 
 // Projects passes the principals of a request's key or token in its projects to next, at most limit, by project id. The
 // look-up is one over all projects. So each request counts against the rate of requests without a key first.
-func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Request, all []Principal) error) httpapi.HandlerFunc {
+func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Request, principals []Principal) error) httpapi.HandlerFunc {
 	return g.Anonymous(func(w http.ResponseWriter, r *http.Request) error {
-		var all []Principal
+		var principals []Principal
 		c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 		if err == nil {
-			all, err = g.verifier.Projects(r.Context(), c, limit)
+			principals, err = g.verifier.Projects(r.Context(), c, limit)
 		}
 		if why, refused := errors.AsType[Refusal](err); refused {
 			err = apierr.NotAuthorized().With("projectId", nil).Because(why)
@@ -108,7 +108,7 @@ func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Req
 			g.verifier.o.Issuers.challenge(w, err)
 			return err
 		}
-		return next(w, r, all)
+		return next(w, r, principals)
 	})
 }
 
@@ -118,7 +118,7 @@ func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Req
 // Unavailable, for example. The Result is zero if the key was not verified. Otherwise Check writes the key's id, project
 // and expiry to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
-	return g.check(ctx, projectID, g.verifier.o.Issuers.keyOrToken(key), scope)
+	return g.check(ctx, projectID, g.verifier.o.Issuers.parseCredential(key), scope)
 }
 
 // check does the work of [Guard.Check]. If scope is 0, check does not look at scopes.
@@ -158,10 +158,10 @@ func noScope(scope Scope) error {
 	return apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
 }
 
-// Still checks again that the key or token of a request that [Guard.Protect] passed may be used. A handler that has
-// waited calls Still before it answers with data. Still does not count against the rate. The error is the apierr to
+// Recheck checks again that the key or token of a request that [Guard.Protect] passed may be used. A handler that has
+// waited calls Recheck before it answers with data. Recheck does not count against the rate. The error is the apierr to
 // answer, as for [Guard.Check], or the error of the request's context.
-func (g *Guard) Still(r *http.Request, projectID string, scope Scope) error {
+func (g *Guard) Recheck(r *http.Request, projectID string, scope Scope) error {
 	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 	if err != nil {
 		return apierr.NotAuthorized().Because(err)

@@ -153,7 +153,7 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	if err != nil { // the time is over, or the service shuts down
 		return a.writeAnswer(w, r, l, nothing)
 	}
-	switch err := a.guard.Still(r, ask.ProjectID, auth.EntriesRead); {
+	switch err := a.guard.Recheck(r, ask.ProjectID, auth.EntriesRead); {
 	case apierr.From(err).Code() == apierr.Unavailable:
 		return a.writeAnswer(w, r, l, nothing) // nobody can say whether the key is still valid
 	case err != nil:
