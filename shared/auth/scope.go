@@ -3,20 +3,27 @@ package auth
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"strings"
 )
 
 // Scope is one permission of a key: one bit of a [Scopes].
 type Scope uint32
 
-// The scopes that a key can have, each with its name and the records or the service that the scope opens.
+// The scopes that a key can have, each with the records or the service that the scope opens.
 const (
-	EntriesRead     Scope = 1 << iota // "entries:read": entries, events, page views
-	EmbeddablesRead                   // "embeddables:read": embeddables and their versions
-	ExperimentsRead                   // "experiments:read": experiments
-	ProxyUse                          // "proxy:use": the credential proxy
+	EntriesRead     Scope = 1 << iota // entries, events, page views
+	EmbeddablesRead                   // embeddables and their versions
+	ExperimentsRead                   // experiments
+	ProxyUse                          // the credential proxy
 )
+
+// scopeNames are the names of the scopes.
+var scopeNames = []struct {
+	scope Scope
+	name  string
+}{
+	{EntriesRead, "entries:read"}, {EmbeddablesRead, "embeddables:read"}, {ExperimentsRead, "experiments:read"}, {ProxyUse, "proxy:use"},
+}
 
 // Scopes is a set of permissions, with one bit for each [Scope]. The zero value is the empty set.
 type Scopes uint32
@@ -24,8 +31,6 @@ type Scopes uint32
 // DefaultScopes are the scopes of a key that is minted without scopes. Such a key can read everything and cannot use
 // the proxy.
 const DefaultScopes = Scopes(EntriesRead | EmbeddablesRead | ExperimentsRead)
-
-var scopeNames = [...]string{"entries:read", "embeddables:read", "experiments:read", "proxy:use"}
 
 // ScopesOf returns the set that contains the given scopes, or the empty set if none are given.
 func ScopesOf(scopes ...Scope) Scopes {
@@ -43,9 +48,9 @@ func (set Scopes) Has(s Scope) bool { return s != 0 && set&Scopes(s) == Scopes(s
 // no name.
 func (set Scopes) Names() []string {
 	names := make([]string, 0, bits.OnesCount32(uint32(set)))
-	for i, name := range scopeNames {
-		if set.Has(1 << i) {
-			names = append(names, name)
+	for _, s := range scopeNames {
+		if set.Has(s.scope) {
+			names = append(names, s.name)
 		}
 	}
 	return names
@@ -58,15 +63,16 @@ func (set Scopes) String() string { return strings.Join(set.Names(), " ") }
 func (s Scope) String() string { return Scopes(s).String() }
 
 // ScopeNames lists the names of all scopes, in the order of the constants.
-func ScopeNames() []string { return slices.Clone(scopeNames[:]) }
+func ScopeNames() []string { return Scopes(^uint32(0)).Names() }
 
 // ScopeNamed returns the scope with exactly the given name, and reports whether such a scope exists.
 func ScopeNamed(name string) (Scope, bool) {
-	i := slices.Index(scopeNames[:], name)
-	if i < 0 {
-		return 0, false
+	for _, s := range scopeNames {
+		if s.name == name {
+			return s.scope, true
+		}
 	}
-	return 1 << i, true
+	return 0, false
 }
 
 // ParseScopes parses names of scopes. Each name may be a list, separated by spaces or commas. The error names the first
@@ -74,7 +80,7 @@ func ScopeNamed(name string) (Scope, bool) {
 func ParseScopes(names ...string) (Scopes, error) {
 	set, unknown := KnownScopes(names...)
 	if len(unknown) > 0 {
-		return 0, fmt.Errorf("unknown scope %q; known: %s", unknown[0], strings.Join(scopeNames[:], ", "))
+		return 0, fmt.Errorf("unknown scope %q; known: %s", unknown[0], strings.Join(ScopeNames(), ", "))
 	}
 	return set, nil
 }
@@ -84,15 +90,11 @@ func ParseScopes(names ...string) (Scopes, error) {
 func KnownScopes(names ...string) (known Scopes, unknown []string) {
 	for _, list := range names {
 		for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ' ' || r == ',' }) {
-			i := 0
-			for i < len(scopeNames) && scopeNames[i] != name {
-				i++
-			}
-			if i == len(scopeNames) {
+			if s, ok := ScopeNamed(name); ok {
+				known |= Scopes(s)
+			} else {
 				unknown = append(unknown, name)
-				continue
 			}
-			known |= 1 << i
 		}
 	}
 	return known, unknown
