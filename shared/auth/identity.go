@@ -56,23 +56,23 @@ type Identities []Identity
 
 // UnmarshalText reads the JSON list of INTERNAL_IDENTITIES, whose elements have an issuer and a subject. The error names
 // the first fault and what is allowed.
-func (all *Identities) UnmarshalText(text []byte) error {
-	*all = nil
+func (list *Identities) UnmarshalText(text []byte) error {
+	*list = nil
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
 	const allowed = `a JSON list such as [{"issuer":"https://login.example.com","subject":"ana"}]`
-	var given []Identity
+	var parsed []Identity
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&given); err != nil {
+	if err := d.Decode(&parsed); err != nil {
 		return fmt.Errorf("%w; allowed: %s", err, allowed)
 	}
-	for _, i := range given {
+	for _, i := range parsed {
 		if err := i.Validate(); err != nil || i.Group != "" {
 			return fmt.Errorf("%s was given; allowed: %s", i, allowed)
 		}
 	}
-	*all = given
+	*list = parsed
 	return nil
 }

@@ -43,19 +43,20 @@ func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registrat
 	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(limited, a.Limiter.Refused())
 		if a.Redis != nil {
-			o.ObserveInt64(up, one(a.Redis.Up()))
+			o.ObserveInt64(up, asNumber(a.Redis.Up()))
 		}
 		if a.tokens != nil {
 			a.tokens.EachIssuer(func(url string, up bool) {
-				o.ObserveInt64(issuer, one(up), metric.WithAttributes(attribute.String("issuer", url)))
+				o.ObserveInt64(issuer, asNumber(up), metric.WithAttributes(attribute.String("issuer", url)))
 			})
 		}
 		return nil
 	}, limited, up, issuer)
 }
 
-func one(is bool) int64 {
-	if is {
+// asNumber returns 1 for true, and 0 for false.
+func asNumber(b bool) int64 {
+	if b {
 		return 1
 	}
 	return 0

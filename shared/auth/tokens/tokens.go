@@ -57,25 +57,25 @@ type Issuer struct {
 type Issuers []Issuer
 
 // UnmarshalText reads the JSON list of TOKEN_ISSUERS. The error names the first fault and what is allowed.
-func (all *Issuers) UnmarshalText(text []byte) error {
-	*all = nil
+func (list *Issuers) UnmarshalText(text []byte) error {
+	*list = nil
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode((*[]Issuer)(all)); err != nil {
+	if err := d.Decode((*[]Issuer)(list)); err != nil {
 		return fmt.Errorf(`%w; allowed: a JSON list such as [{"url":"https://login.example.com","audiences":["lectern"]}]`, err)
 	}
-	for i, one := range *all {
-		u, err := url.Parse(one.URL)
+	for i, issuer := range *list {
+		u, err := url.Parse(issuer.URL)
 		switch {
 		case err != nil || u.Host == "" || !secure(u):
-			return fmt.Errorf("the url %q of an issuer; allowed: an https URL, as the claim iss of tokens has it", one.URL)
-		case len(one.Audiences) == 0 || slices.Contains(one.Audiences, ""):
-			return fmt.Errorf("the audiences %q of the issuer %s; allowed: a list of at least one text", one.Audiences, one.URL)
-		case slices.ContainsFunc((*all)[:i], func(other Issuer) bool { return other.URL == one.URL }):
-			return fmt.Errorf("the issuer %s is there twice", one.URL)
+			return fmt.Errorf("the url %q of an issuer; allowed: an https URL, as the claim iss of tokens has it", issuer.URL)
+		case len(issuer.Audiences) == 0 || slices.Contains(issuer.Audiences, ""):
+			return fmt.Errorf("the audiences %q of the issuer %s; allowed: a list of at least one text", issuer.Audiences, issuer.URL)
+		case slices.ContainsFunc((*list)[:i], func(other Issuer) bool { return other.URL == issuer.URL }):
+			return fmt.Errorf("the issuer %s is there twice", issuer.URL)
 		}
 	}
 	return nil
@@ -108,12 +108,12 @@ type issuer struct {
 // NewVerifier returns a Verifier. The error names the CAFile of an issuer that cannot be read.
 func NewVerifier(issuers Issuers, log *slog.Logger) (*Verifier, error) {
 	v := &Verifier{issuers: map[string]*issuer{}}
-	for _, one := range issuers {
-		keys, err := newKeySet(one, log)
+	for _, config := range issuers {
+		keys, err := newKeySet(config, log)
 		if err != nil {
 			return nil, err
 		}
-		v.issuers[one.URL] = &issuer{one, keys}
+		v.issuers[config.URL] = &issuer{config, keys}
 	}
 	return v, nil
 }
@@ -121,8 +121,8 @@ func NewVerifier(issuers Issuers, log *slog.Logger) (*Verifier, error) {
 // Run reads the signing keys of each issuer again and again, until ctx ends.
 func (v *Verifier) Run(ctx context.Context) {
 	done := make(chan struct{})
-	for _, one := range v.issuers {
-		go func() { one.keys.run(ctx); done <- struct{}{} }()
+	for _, issuer := range v.issuers {
+		go func() { issuer.keys.run(ctx); done <- struct{}{} }()
 	}
 	for range v.issuers {
 		<-done
@@ -131,8 +131,8 @@ func (v *Verifier) Run(ctx context.Context) {
 
 // EachIssuer calls do with the URL of each issuer, and whether the last attempt to read its keys succeeded.
 func (v *Verifier) EachIssuer(do func(url string, up bool)) {
-	for url, one := range v.issuers {
-		do(url, one.keys.up())
+	for url, issuer := range v.issuers {
+		do(url, issuer.keys.up())
 	}
 }
 
@@ -161,19 +161,19 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := v.issuers[from]
-	if one == nil {
+	issuer := v.issuers[from]
+	if issuer == nil {
 		return nil, errors.New("the issuer of the token is none of TOKEN_ISSUERS")
 	}
-	signed, err := jose.ParseSignedCompact(token, one.keys.algorithms)
+	signed, err := jose.ParseSignedCompact(token, issuer.keys.algorithms)
 	if err != nil {
 		return nil, fmt.Errorf("the token is malformed, or its algorithm is not asymmetric: %w", err)
 	}
-	keys, err := one.keys.find(ctx, signed.Signatures[0].Header.KeyID)
+	keys, err := issuer.keys.find(ctx, signed.Signatures[0].Header.KeyID)
 	if err != nil {
 		return nil, err
 	}
-	verifier := oidc.NewVerifier(one.URL, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
+	verifier := oidc.NewVerifier(issuer.URL, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
 		SkipClientIDCheck: true, SkipExpiryCheck: true, SupportedSigningAlgs: algorithms, // below: several audiences, another skew
 	})
 	verified, err := verifier.Verify(ctx, token)
@@ -188,7 +188,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
 	}
 	c := &Claims{Issuer: verified.Issuer, Subject: verified.Subject, ExpiresAt: verified.Expiry.Add(skew)}
 	switch now := time.Now(); {
-	case !slices.ContainsFunc(one.Audiences, func(a string) bool { return slices.Contains(verified.Audience, a) }):
+	case !slices.ContainsFunc(issuer.Audiences, func(a string) bool { return slices.Contains(verified.Audience, a) }):
 		return nil, errors.New("the token is for another audience")
 	case c.Subject == "":
 		return nil, errors.New("the token has no subject")
@@ -197,7 +197,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
 	case times.NotBefore > float64(now.Add(skew).Unix()):
 		return nil, errors.New("the token is not valid yet")
 	}
-	c.Groups = groupsOf(verified, one.GroupsClaim)
+	c.Groups = groupsOf(verified, issuer.GroupsClaim)
 	return c, nil
 }
 
@@ -223,9 +223,9 @@ func issuerOf(token string) (string, error) {
 
 // groupsOf returns the groups in a claim of the token, or none if they are no list of texts or too many.
 func groupsOf(t *oidc.IDToken, claim string) []string {
-	var all map[string]json.RawMessage
+	var claims map[string]json.RawMessage
 	var groups []string
-	if claim == "" || t.Claims(&all) != nil || json.Unmarshal(all[claim], &groups) != nil || len(groups) > maxGroups {
+	if claim == "" || t.Claims(&claims) != nil || json.Unmarshal(claims[claim], &groups) != nil || len(groups) > maxGroups {
 		return nil
 	}
 	return groups
