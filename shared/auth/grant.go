@@ -8,7 +8,7 @@ import (
 )
 
 // hashes returns the hashes of the key or identity, and of its groups.
-func (s subject) hashes() []Hash {
+func (s rightsHolder) hashes() []Hash {
 	all := []Hash{s.hash}
 	for rest := s.groups; rest != ""; rest = rest[len(s.hash):] {
 		all = append(all, Hash([]byte(rest[:len(s.hash)])))
@@ -20,7 +20,7 @@ func (s subject) hashes() []Hash {
 // them. The record of a key or of a subject decides alone. The rights of groups add up: all scopes, and the highest rate
 // unless a record has the default. Such rights expire with the first of the records. The error is a [Refusal] if s has no
 // rights.
-func (s subject) principal(records []Record, now time.Time) (Principal, []string, error) {
+func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []string, error) {
 	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != s.project })
 	if i := slices.IndexFunc(records, func(r Record) bool { return r.Identity.Group == "" }); i >= 0 {
 		r := records[i]
@@ -55,38 +55,38 @@ func (s subject) principal(records []Record, now time.Time) (Principal, []string
 // identity has no rights has no projects. The errors are those of [Verifier.Verify] and [Verifier.VerifyToken].
 func (v *Verifier) Projects(ctx context.Context, c Credential, limit int) ([]Principal, error) {
 	var (
-		about subject
-		ends  time.Time
+		holder rightsHolder
+		ends   time.Time
 	)
 	if c.token != "" {
 		b, err := v.bearerOf(ctx, c.token)
 		if err != nil {
 			return nil, err
 		}
-		about, ends = subject{hash: b.hash, groups: b.groups}, b.expires
+		holder, ends = rightsHolder{hash: b.hash, groups: b.groups}, b.expires
 	} else {
 		h, err := v.parse(c.key)
 		if err != nil {
 			return nil, err
 		}
-		about.hash = h
+		holder.hash = h
 	}
 	var (
 		all     []Principal
-		records []Record // of the project about.project
+		records []Record // of the project holder.project
 		now     = time.Now()
 	)
 	flush := func() {
-		if p, _, err := about.principal(records, now); err == nil && !p.expired(now) {
+		if p, _, err := holder.principal(records, now); err == nil && !p.expired(now) {
 			all = append(all, p)
 		}
 		records = records[:0]
 	}
-	err := v.store.EachProject(ctx, about.hashes(), func(r Record) bool {
-		if r.ProjectID != about.project {
+	err := v.store.EachProject(ctx, holder.hashes(), func(r Record) bool {
+		if r.ProjectID != holder.project {
 			flush()
 		}
-		about.project = r.ProjectID
+		holder.project = r.ProjectID
 		records = append(records, r)
 		return len(all) < limit
 	})

@@ -66,7 +66,7 @@ type Verifier struct {
 	o     VerifierOptions
 
 	copies   copies
-	loader   otter.Loader[subject, *keyCopy]
+	loader   otter.Loader[rightsHolder, *keyCopy]
 	refusals *trustedkeys.Refusals
 
 	slots  *semaphore.Weighted
@@ -74,16 +74,16 @@ type Verifier struct {
 	cancel context.CancelFunc
 }
 
-// copies is the cache of keyCopy values by subject. The interface hides otter's Cache type. The compiler emits the 200
+// copies is the cache of keyCopy values by holder. The interface hides otter's Cache type. The compiler emits the 200
 // methods of Cache in each package that reaches the type.
 type copies interface {
-	GetIfPresent(about subject) (*keyCopy, bool)
-	Get(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) (*keyCopy, error)
-	Refresh(ctx context.Context, about subject, l otter.Loader[subject, *keyCopy]) <-chan otter.RefreshResult[subject, *keyCopy]
+	GetIfPresent(holder rightsHolder) (*keyCopy, bool)
+	Get(ctx context.Context, holder rightsHolder, l otter.Loader[rightsHolder, *keyCopy]) (*keyCopy, error)
+	Refresh(ctx context.Context, holder rightsHolder, l otter.Loader[rightsHolder, *keyCopy]) <-chan otter.RefreshResult[rightsHolder, *keyCopy]
 }
 
-// subject identifies a key or an identity in the cache.
-type subject struct {
+// rightsHolder identifies a key or an identity in the cache.
+type rightsHolder struct {
 	project string // of the request
 	hash    Hash   // of the key, or of the token's subject
 	groups  string // the hashes of the token's groups, one after the other
@@ -113,9 +113,9 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 		refusals: trustedkeys.NewRefusals(o.UnknownRate),
 		slots:    semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
-	v.copies = otter.Must(&otter.Options[subject, *keyCopy]{
+	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{
 		MaximumSize: capacity,
-		RefreshCalculator: otter.RefreshWritingFunc(func(e otter.Entry[subject, *keyCopy]) time.Duration {
+		RefreshCalculator: otter.RefreshWritingFunc(func(e otter.Entry[rightsHolder, *keyCopy]) time.Duration {
 			return max(1, time.Until(e.Value.asked.Add(renewAfter))) // otter ignores a duration of 0 or less
 		}),
 		Logger: &otter.NoopLogger{}, // lectern.key.lookups counts failed look-ups
@@ -136,7 +136,7 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	if err != nil {
 		return Principal{}, err
 	}
-	return v.decide(ctx, subject{project: projectID, hash: h})
+	return v.decide(ctx, rightsHolder{project: projectID, hash: h})
 }
 
 // VerifyToken returns the principal that a token's subject or groups identify in the project. The errors are those of
@@ -147,7 +147,7 @@ func (v *Verifier) VerifyToken(ctx context.Context, projectID, token string) (Pr
 	if err != nil {
 		return Principal{}, err
 	}
-	p, err := v.decide(ctx, subject{projectID, b.hash, b.groups})
+	p, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.groups})
 	if err != nil {
 		return Principal{}, err
 	}
@@ -167,16 +167,16 @@ func (v *Verifier) bearerOf(ctx context.Context, token string) (*bearer, error) 
 }
 
 // decide returns the principal of a key or identity in the project.
-func (v *Verifier) decide(ctx context.Context, about subject) (Principal, error) {
-	if !wire.ValidIdentifier(about.project) {
+func (v *Verifier) decide(ctx context.Context, holder rightsHolder) (Principal, error) {
+	if !wire.ValidIdentifier(holder.project) {
 		return Principal{}, ErrUnknown
 	}
 	began := time.Now()
-	c, seen := v.copies.GetIfPresent(about)
+	c, seen := v.copies.GetIfPresent(holder)
 	if seen && c.validFor(began) {
 		if c.refusal == "" {
 			// Get starts to renew an old copy and returns without waiting.
-			_, _ = v.copies.Get(ctx, about, v.loader)
+			_, _ = v.copies.Get(ctx, holder, v.loader)
 		}
 		return v.answer(c)
 	}
@@ -186,7 +186,7 @@ func (v *Verifier) decide(ctx context.Context, about subject) (Principal, error)
 	if (!seen || c.refusal != "") && v.refusals.Over(address) {
 		return Principal{}, trustedkeys.ErrTooMany()
 	}
-	c, err := v.lookUp(ctx, about, began)
+	c, err := v.lookUp(ctx, holder, began)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -239,14 +239,14 @@ func (v *Verifier) answer(c *keyCopy) (Principal, error) {
 
 // lookUp joins the look-up of the key that is in flight, or starts a new look-up. The look-up continues when ctx is
 // cancelled, because other requests may wait for the same look-up.
-func (v *Verifier) lookUp(ctx context.Context, about subject, began time.Time) (*keyCopy, error) {
+func (v *Verifier) lookUp(ctx context.Context, holder rightsHolder, began time.Time) (*keyCopy, error) {
 	// The project may be a part of the request's memory.
-	about.project = strings.Clone(about.project)
+	holder.project = strings.Clone(holder.project)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case r := <-v.copies.Refresh(ctx, about, v.loader):
+		case r := <-v.copies.Refresh(ctx, holder, v.loader):
 			// A look-up that began too long before the request cannot answer it. The next look-up begins later.
 			if r.Err != nil || r.Value.validFor(began) {
 				return r.Value, r.Err
@@ -260,16 +260,16 @@ type loader struct{ *Verifier }
 
 // Reload returns a new copy of the key from the store. If another look-up has renewed the copy already, Reload returns
 // old.
-func (l loader) Reload(ctx context.Context, about subject, old *keyCopy) (*keyCopy, error) {
+func (l loader) Reload(ctx context.Context, holder rightsHolder, old *keyCopy) (*keyCopy, error) {
 	if now := time.Now(); now.Sub(old.asked) < renewAfter && old.validFor(now) {
 		return old, nil
 	}
-	return l.Load(ctx, about)
+	return l.Load(ctx, holder)
 }
 
 // Load asks the store about a key and returns the answer as a copy; a refusal is also a copy. The error is an apierr:
 // RateLimited if too many look-ups are in flight, or else the fault of the store, usually Unavailable.
-func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
+func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.o.LookupLimit, lookupLimit))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
@@ -287,9 +287,9 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 	defer l.slots.Release(1)
 
 	c := &keyCopy{asked: time.Now()}
-	records, err := l.records(ctx, about)
+	records, err := l.records(ctx, holder)
 	if err == nil {
-		c.principal, c.records, err = about.principal(records, c.asked)
+		c.principal, c.records, err = holder.principal(records, c.asked)
 	}
 	switch why, refused := errors.AsType[Refusal](err); {
 	case refused:
@@ -304,11 +304,11 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 }
 
 // records asks the store for the records about a key, or about an identity and its groups.
-func (l loader) records(ctx context.Context, about subject) ([]Record, error) {
-	if about.groups != "" {
-		return l.store.Grants(ctx, about.project, about.hashes())
+func (l loader) records(ctx context.Context, holder rightsHolder) ([]Record, error) {
+	if holder.groups != "" {
+		return l.store.Grants(ctx, holder.project, holder.hashes())
 	}
-	r, err := l.store.Lookup(ctx, about.project, about.hash)
+	r, err := l.store.Lookup(ctx, holder.project, holder.hash)
 	return []Record{r}, err
 }
 
