@@ -53,11 +53,11 @@ var filters = []Filter{
 	{"updated_before", "updated_at", Before, ListEntries | ListPageViews | Insights},
 }
 
-// Filters returns the filters of an operation, in the order of the table.
-func Filters(of Operations) iter.Seq[Filter] {
+// Filters returns the filters of operations, in the order of the table.
+func Filters(operations Operations) iter.Seq[Filter] {
 	return func(yield func(Filter) bool) {
 		for _, f := range filters {
-			if f.Of&of != 0 && !yield(f) {
+			if f.Of&operations != 0 && !yield(f) {
 				return
 			}
 		}

@@ -96,11 +96,11 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 			distinct := insert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
 			seq := tx.first
 			for _, batch := range batches {
-				n, again, err := entriesPut.ReplacedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
+				batchStored, batchReplaced, err := entriesPut.ReplacedIn(ctx, tx.pool, tx.tx, tx.projectID, entryColumnsOf(batch, seq)...)
 				if err != nil {
 					return 0, 0, err
 				}
-				stored, replaced = stored+n, replaced+again
+				stored, replaced = stored+batchStored, replaced+batchReplaced
 				seq += int64(len(batch))
 			}
 			if stored > 0 {
