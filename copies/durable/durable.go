@@ -41,13 +41,13 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return Rename(f.Name(), path)
 }
 
-// Rename gives the file from the name to, which must be in the same folder. When Rename returns nil, the new name is on
-// disk, except on Windows.
-func Rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
+// Rename renames the file at oldPath to newPath, which must be in the same folder. When Rename returns nil, the new name
+// is on disk, except on Windows.
+func Rename(oldPath, newPath string) error {
+	if err := os.Rename(oldPath, newPath); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(to))
+	return syncFolder(filepath.Dir(newPath))
 }
 
 // RemoveIfThere removes the file at path. A missing file is not an error.
