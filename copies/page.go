@@ -45,24 +45,24 @@ var errTooLong = errors.New("the page is too long")
 // most as long as wait.
 func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (page, error) {
 	for {
-		one, err := p.try(ctx, cursor, wait)
+		next, err := p.try(ctx, cursor, wait)
 		switch {
 		case errors.Is(err, errTooLong):
-			p.size = max(1, len(one.Changes)*3/4)
+			p.size = max(1, len(next.Changes)*3/4)
 			continue
-		case err == nil && one.bytes < p.bytes/4:
+		case err == nil && next.bytes < p.bytes/4:
 			p.size = min(p.most, 2*p.size)
 		}
-		return one, err
+		return next, err
 	}
 }
 
-func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one page, err error) {
+func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (next page, err error) {
 	list := client.ChangeQuery{Types: p.query.Types, After: p.query.After, Wait: wait}.List(p.projectID)
 	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
 		// Raw calls this function again after a broken transfer, so the function discards the part of the page from an
 		// earlier call.
-		one = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}
+		next = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}
 		lines := bufio.NewReaderSize(raw.Body, 64<<10)
 		for {
 			line, err := readLine(lines)
@@ -72,26 +72,26 @@ func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one
 			if err != nil {
 				return err
 			}
-			if one.bytes += len(line); one.bytes > p.bytes && len(one.Changes) > 0 {
+			if next.bytes += len(line); next.bytes > p.bytes && len(next.Changes) > 0 {
 				return errTooLong
 			}
 			var in feedChange
 			if err := json.Unmarshal(line, &in); err != nil {
-				return fmt.Errorf("change %d of the page: %w", len(one.Changes)+1, err)
+				return fmt.Errorf("change %d of the page: %w", len(next.Changes)+1, err)
 			}
 			c := client.Change{Type: in.Type, Seq: in.Seq, Entry: in.Entry, Event: in.Event, Removal: in.Removal}
 			if !known(&c) {
 				return fmt.Errorf("change %d of the page is of type %q, or without its record; this version knows %s, %s and %s",
-					len(one.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
+					len(next.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
 			}
 			p.mask.change(&c)
-			one.Changes = append(one.Changes, c)
+			next.Changes = append(next.Changes, c)
 		}
 	})
-	if err == nil && one.NextCursor == "" {
+	if err == nil && next.NextCursor == "" {
 		err = errors.New("the server's answer has no X-Next-Cursor")
 	}
-	return one, err
+	return next, err
 }
 
 // feedChange is the JSON form of a client.Change in the feed. The decoder of this package is faster than that of

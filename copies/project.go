@@ -46,8 +46,8 @@ func Sound[T any](list []T) iter.Seq2[T, error] {
 		return nil
 	}
 	return func(yield func(T, error) bool) {
-		for _, one := range list {
-			if !yield(one, nil) {
+		for _, record := range list {
+			if !yield(record, nil) {
 				return
 			}
 		}
@@ -127,7 +127,7 @@ func (o *Options) readEmbeddables(ctx context.Context, p *Project, add *json.Enc
 		}
 		ids = append(ids, e.EmbeddableID)
 	}
-	one := func(id string) (client.EmbeddableWithDefinition, error) {
+	embeddable := func(id string) (client.EmbeddableWithDefinition, error) {
 		e, err := o.Client.Embeddable(ctx, o.Source.ProjectID, id)
 		o.Mask.record(&e)
 		return e, err
@@ -137,7 +137,7 @@ func (o *Options) readEmbeddables(ctx context.Context, p *Project, add *json.Enc
 		o.Mask.record(&d)
 		return d, err
 	}
-	for e, err := range each(ids, one) {
+	for e, err := range each(ids, embeddable) {
 		if err == nil {
 			err = add.Encode(e)
 		}
@@ -159,7 +159,7 @@ func (o *Options) readEmbeddables(ctx context.Context, p *Project, add *json.Enc
 			versions = append(versions, v)
 		}
 	}
-	p.Embeddables, p.Versions = each(ids, one), each(versions, version)
+	p.Embeddables, p.Versions = each(ids, embeddable), each(versions, version)
 	return nil
 }
 
@@ -194,9 +194,9 @@ func (o *Options) readExperiments(ctx context.Context, p *Project, add *json.Enc
 			return err
 		}
 		for i, c := range changes {
-			one := StatusChange{e.ID, int64(i + 1), c}
-			o.Mask.record(&one)
-			history = append(history, one)
+			status := StatusChange{e.ID, int64(i + 1), c}
+			o.Mask.record(&status)
+			history = append(history, status)
 		}
 	}
 	p.Experiments, p.History = experiments, history

@@ -79,10 +79,10 @@ func Records[T any](list iter.Seq2[T, error], record func(T) Record) iter.Seq2[R
 		return nil
 	}
 	return func(yield func(Record, error) bool) {
-		for one, err := range list {
+		for item, err := range list {
 			r := Record{}
 			if err == nil {
-				r = record(one)
+				r = record(item)
 			}
 			if !yield(r, err) || err != nil {
 				return

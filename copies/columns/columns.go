@@ -76,16 +76,16 @@ func Notes(sets map[string]*Set) (list []string) {
 // Note returns the message about a misfit for the user. An empty embeddableID means that the column holds values of
 // all embeddables.
 func (m Misfit) Note(embeddableID string) string {
-	of := ""
+	ofEmbeddable := ""
 	if embeddableID != "" {
-		of = fmt.Sprintf(" of embeddable %q", embeddableID)
+		ofEmbeddable = fmt.Sprintf(" of embeddable %q", embeddableID)
 	}
 	if m.Values == 1 {
 		return fmt.Sprintf("1 value of the key %q%s does not fit its column of type %s: the value of entry %q. It is null there, and complete in entry_data.",
-			m.Key, of, m.Type, m.Entry)
+			m.Key, ofEmbeddable, m.Type, m.Entry)
 	}
 	return fmt.Sprintf("%d values of the key %q%s do not fit its column of type %s, such as the value of entry %q. They are null there, and complete in entry_data.",
-		m.Values, m.Key, of, m.Type, m.Entry)
+		m.Values, m.Key, ofEmbeddable, m.Type, m.Entry)
 }
 
 const (

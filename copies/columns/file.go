@@ -19,8 +19,8 @@ import (
 func Parse(data []byte) ([]Column, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	var given []Column
-	if err := d.Decode(&given); err != nil {
+	var listed []Column
+	if err := d.Decode(&listed); err != nil {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names a type of Go
 			err = fmt.Errorf("it has a JSON %s at byte %d", e.Value, e.Offset)
 		}
@@ -29,11 +29,11 @@ func Parse(data []byte) ([]Column, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more after the list")
 	}
-	if len(given) == 0 || len(given) > Most {
-		return nil, fmt.Errorf("it lists %d columns; allowed: 1 to %d", len(given), Most)
+	if len(listed) == 0 || len(listed) > Most {
+		return nil, fmt.Errorf("it lists %d columns; allowed: 1 to %d", len(listed), Most)
 	}
 	s := NewSet(nil, true)
-	for _, c := range given {
+	for _, c := range listed {
 		if err := s.declare(c); err != nil {
 			return nil, err
 		}

@@ -121,7 +121,7 @@ func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, 
 	return list{
 		copies.Table{
 			Kind: kind, Copy: copies.Records(stored, asRecord),
-			Source: copies.Records(records, func(one T) copies.Record { return asRecord(row(one)) }),
+			Source: copies.Records(records, func(record T) copies.Record { return asRecord(row(record)) }),
 		},
 		func() error { return whole(ctx, d, files, name, records, row) },
 	}

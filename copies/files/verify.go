@@ -131,7 +131,7 @@ func eachChange[T row](ctx context.Context, s state, files []file, yield func(co
 // unlessReplaced returns err, the error of reading the file f. If another process has replaced f meanwhile, the error
 // is temporary, because another Look reads the new files.
 func (d *Destination) unlessReplaced(ctx context.Context, f file, err error) error {
-	if now, _, again := d.Look(ctx); again == nil && !now.(state).manifest.files()[f.Path] {
+	if now, _, lookErr := d.Look(ctx); lookErr == nil && !now.(state).manifest.files()[f.Path] {
 		return copies.Temporary(err)
 	}
 	return err

@@ -123,8 +123,8 @@ type Writer struct {
 // of another project or mask is an error, and so is a catalog that selects no streams or unknown ones.
 func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.Result, m *copies.Mask) (*Writer, error) {
 	at, known := f.stored(stored)
-	if of := at.Get("project_id").String(); of != "" && of != projectID {
-		return nil, fmt.Errorf("the state is of project %s; the project is %s", of, projectID)
+	if stateProject := at.Get("project_id").String(); stateProject != "" && stateProject != projectID {
+		return nil, fmt.Errorf("the state is of project %s; the project is %s", stateProject, projectID)
 	}
 	if at.Exists() {
 		if err := m.Check(at.Get("masked").String(), "begin again without --state"); err != nil {

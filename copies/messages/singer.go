@@ -51,15 +51,15 @@ func (Singer) deselected(catalog gjson.Result, stream string) (names []string) {
 			continue
 		}
 		for _, m := range s.Get("metadata").Array() {
-			path, about := m.Get("breadcrumb").Array(), m.Get("metadata")
-			if len(path) != 2 || path[0].String() != "properties" || about.Get("inclusion").String() == "automatic" {
+			path, metadata := m.Get("breadcrumb").Array(), m.Get("metadata")
+			if len(path) != 2 || path[0].String() != "properties" || metadata.Get("inclusion").String() == "automatic" {
 				continue
 			}
-			on := !about.Get("selected-by-default").Exists() || about.Get("selected-by-default").Bool()
-			if selected := about.Get("selected"); selected.IsBool() {
+			on := !metadata.Get("selected-by-default").Exists() || metadata.Get("selected-by-default").Bool()
+			if selected := metadata.Get("selected"); selected.IsBool() {
 				on = selected.Bool()
 			}
-			if !on || about.Get("inclusion").String() == "unsupported" {
+			if !on || metadata.Get("inclusion").String() == "unsupported" {
 				names = append(names, path[1].String())
 			}
 		}

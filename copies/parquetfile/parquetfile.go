@@ -72,8 +72,8 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 	}
 	if list := set.Columns(); len(list) > 0 || len(nulls) > 0 {
 		for _, c := range list {
-			one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
-			o.list = append(o.list, one.Fields()...)
+			group := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
+			o.list = append(o.list, group.Fields()...)
 		}
 		all = o
 	}

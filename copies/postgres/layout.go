@@ -18,7 +18,7 @@ const layout = 4
 
 // column describes a column of a table of the copy: its name, its SQL type, its constraints, and its comment in the
 // database.
-type column struct{ name, kind, rule, about string }
+type column struct{ name, kind, rule, comment string }
 
 // bytewise lets a column with identifiers compare text by bytes, as the API does.
 const bytewise = ` COLLATE "C"`
@@ -33,8 +33,8 @@ var (
 // timestamptz.
 const dataField = "entry_data"
 
-// about has the comments in the database for the columns of entries and events, by the name of the column.
-var about = map[string]string{
+// comments has the comments in the database for the columns of entries and events, by the name of the column.
+var comments = map[string]string{
 	"entry_id":                  "Entry; its events may come before it",
 	"contact_id":                "Person who answered",
 	"project_id":                "Project",
@@ -65,7 +65,7 @@ var about = map[string]string{
 // entry_data has the SQL type data, and may be null.
 func apiColumns(all []fields.Field, data string) (list []column) {
 	for _, f := range all {
-		c := column{name: f.Name, kind: "text", about: about[f.Name]}
+		c := column{name: f.Name, kind: "text", comment: comments[f.Name]}
 		switch {
 		case f.Name == dataField:
 			c.kind, f.Nullable = data, true
@@ -167,7 +167,7 @@ var (
 		name    string
 		columns []column
 		keys    int
-		about   string
+		comment string
 	}{
 		{"entries", entryColumns, 0, "Answers of a person to an embeddable, one row for each entry"},
 		{"events", eventColumns, 0, "Page views and other events of entries, one row for each event"},
@@ -353,9 +353,9 @@ func create(ctx context.Context, tx pgx.Tx, schema string, m *copies.Mask) error
 			columns += `, PRIMARY KEY (` + listed("", names(t.columns[:t.keys])) + `)`
 			identity = fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY DEFAULT`, in(t.name))
 		}
-		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), columns), identity, fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.about)))
+		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), columns), identity, fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.comment)))
 		for _, c := range t.columns {
-			all = append(all, fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, in(t.name), pgx.Identifier{c.name}.Sanitize(), quoted(c.about)))
+			all = append(all, fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, in(t.name), pgx.Identifier{c.name}.Sanitize(), quoted(c.comment)))
 		}
 	}
 	all = append(all, createPageViews(schema))

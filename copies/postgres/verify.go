@@ -116,10 +116,10 @@ func besides(columns ...string) string {
 	return `concat(quote_literal(` + strings.Join(columns, `), quote_literal(`) + `))`
 }
 
-// shownValues returns SQL for the values in of, an expression for entry_columns, as text without nulls. Nulls are left
+// shownValues returns SQL for the values in expression, which is of entry_columns, as text without nulls. Nulls are left
 // out because a row that is older than a column lacks the column's key.
-func shownValues(of string) string {
-	return `coalesce(nullif(jsonb_strip_nulls(` + of + `), '{}')::text, '')`
+func shownValues(expression string) string {
+	return `coalesce(nullif(jsonb_strip_nulls(` + expression + `), '{}')::text, '')`
 }
 
 // storedData is a query that makes the stored form of entries: entry_data, and the text that Rows makes of
