@@ -1,8 +1,6 @@
 package insight
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -154,14 +152,12 @@ type Count struct {
 
 // Counts returns the rows of an answer, the oldest first, and groups without an interval last. bounds is the result of
 // Bounds. Without a split, an empty interval between two other intervals has a row of zeros. After MaxCounts+1 rows,
-// Counts leaves out the rest. Counts sorts groups, and may set their intervals.
+// Counts leaves out the rest. groups must be sorted by interval, embeddable and version, with nil last. Counts may set the
+// intervals of groups.
 func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	if q.Interval == All {
 		bounds = q.whole(groups)
 	}
-	slices.SortFunc(groups, func(a, b Group) int {
-		return cmp.Or(nullsLast(a.Interval, b.Interval), nullsLast(a.EmbeddableID, b.EmbeddableID), nullsLast(a.Version, b.Version))
-	})
 	counts := []Count{} // never null
 	next := 0           // the interval after the last one that has a row
 	twice := 0          // of the groups since the last one without a version
@@ -211,17 +207,4 @@ func (q CountsQuestion) whole(groups []Group) []time.Time {
 	}
 	days := intervals("day", q.Zone, *first, *last)
 	return []time.Time{days[0], days[len(days)-1]}
-}
-
-// nullsLast compares a and b as [cmp.Compare] does. Nil is greater than every value.
-func nullsLast[T cmp.Ordered](a, b *T) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return cmp.Compare(*a, *b)
 }

@@ -23,30 +23,18 @@ func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (inter
 	var answer insight.Overview
 	var groups []insight.Group
 	err = s.query(ctx, statement{overviewSQL, arguments(q.Selection, bounds, after)}, func(r pgx.Rows) error {
-		answer, groups = insight.Overview{Embeddables: []insight.OverviewEmbeddable{}}, nil
+		answer, groups = insight.Overview{}, nil
 		if hasEarlier {
 			answer.Previous = &insight.Totals{}
 		}
 		var g insight.Group
-		var previous insight.Totals
-		var drop insight.Drop
-		var key *string
-		_, err := pgx.ForEachRow(r, []any{&g.Interval, &g.EmbeddableID, &g.Entries, &g.Started, &g.Completed, &g.First, &g.Last,
-			&previous.Entries, &previous.Started, &previous.Completed, &drop.Index, &drop.Reached, &drop.Dropped, &key}, func() error {
-			totals := insight.Totals{Entries: g.Entries, Started: g.Started, Completed: g.Completed}
+		var embeddables json.RawMessage
+		_, err := pgx.ForEachRow(r, []any{&g.Interval, &g.Entries, &g.Started, &g.Completed, &g.First, &g.Last, &embeddables}, func() error {
 			switch {
-			case g.EmbeddableID != nil:
-				e := insight.OverviewEmbeddable{EmbeddableID: *g.EmbeddableID, Totals: totals}
-				if hasEarlier {
-					before := previous
-					e.Previous = &before
-				}
-				if key != nil {
-					e.LargestDrop = &insight.Drop{Index: drop.Index, Key: *key, Reached: drop.Reached, Dropped: drop.Dropped}
-				}
-				answer.Embeddables = append(answer.Embeddables, e)
+			case embeddables != nil:
+				answer.Embeddables = embeddables
 			case g.Interval != nil && *g.Interval == 0:
-				answer.Previous = &totals
+				answer.Previous = &insight.Totals{Entries: g.Entries, Started: g.Started, Completed: g.Completed}
 			default:
 				groups = append(groups, g)
 			}
@@ -57,7 +45,6 @@ func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (inter
 	if err != nil {
 		return 0, nil, err
 	}
-	answer.Sort()
 	answer.Intervals = q.Counts(bounds, groups)
 	body, err = json.Marshal(answer)
 	return len(answer.Intervals), append(body, '\n'), err

@@ -33,4 +33,5 @@ SELECT number, CASE WHEN $9::text <> 'none' THEN embeddable_id END, CASE WHEN $9
        max(created_at) FILTER (WHERE $8::timestamptz[] IS NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z')
 FROM counted
 GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3
 LIMIT 4001

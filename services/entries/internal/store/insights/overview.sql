@@ -1,6 +1,6 @@
 -- The overview of a project. One statement reads all of the overview, so its figures are of one moment. There is a row
 -- for each interval that has entries, and one for entries without an interval. The row of the earlier period has the
--- number 0. Further rows have the embeddables with the most entries.
+-- number 0. A further row has the embeddables with the most entries, as JSON.
 -- Parameters: $1 to $8 as in counts.sql, and $9 the time after which the earlier period begins. NULL in $3 and $9: there
 -- is no earlier period.
 --
@@ -58,13 +58,17 @@ WITH counted AS (
     WHERE dropped > 0 AND reached * 10 >= started
     ORDER BY embeddable_id, dropped::float8 / reached::float8 DESC, furthest
 )
-SELECT number, NULL AS embeddable_id, sum(entries), sum(started), sum(completed), min(first), max(last),
-       0, 0, 0, 0, 0, 0, NULL
+SELECT number, sum(entries), sum(started), sum(completed), min(first), max(last), NULL::json
 FROM grouped
 GROUP BY number
 UNION ALL
-SELECT NULL, e.embeddable_id, e.entries, e.started, e.completed, NULL, NULL, e.earlier_entries, e.earlier_started, e.earlier_completed,
-       coalesce(l.furthest, 0), coalesce(l.reached, 0), coalesce(l.dropped, 0), k.page_key
+SELECT NULL, 0, 0, 0, NULL, NULL, coalesce(json_agg(json_build_object(
+    'embeddable_id', e.embeddable_id, 'entries', e.entries, 'started', e.started, 'completed', e.completed,
+    'previous', CASE WHEN $3::timestamptz IS NOT NULL THEN
+        json_build_object('entries', e.earlier_entries, 'started', e.earlier_started, 'completed', e.earlier_completed) END,
+    'largest_drop', CASE WHEN k.page_key IS NOT NULL THEN
+        json_build_object('page_index', l.furthest, 'page_key', k.page_key, 'reached', l.reached, 'dropped', l.dropped) END
+) ORDER BY e.entries DESC, e.embeddable_id), '[]')
 FROM embeddable e
 LEFT JOIN lost l USING (embeddable_id)
 LEFT JOIN LATERAL (
@@ -91,3 +95,4 @@ LEFT JOIN LATERAL (
     ORDER BY p.version DESC NULLS LAST, p.entry_id DESC
     LIMIT 1
 ) k ON true
+ORDER BY 1
