@@ -107,6 +107,7 @@ func (b *Bench) groups() []group {
 		group{[]string{"proxy_bulk"}, b.proxyBulk},
 		group{[]string{"deep_page"}, b.deepPage},
 		group{[]string{"grow_10x"}, b.grow},
+		group{[]string{"insights"}, b.insights},
 		group{[]string{"export"}, b.export},
 		group{[]string{"export_first_byte"}, b.firstByte},
 		group{[]string{"export_memory_1m"}, b.exportMemory},
