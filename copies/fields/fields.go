@@ -1,6 +1,6 @@
-// Package fields lists the fields of the API's records, from the structs of package client. Tables, CSV, masks and
-// messages are built from these lists. The rows of Parquet files are separate structs, and tests compare them with the
-// lists.
+// Package fields lists the fields of the API's records, from the structs of package client. Tables, CSV, masks,
+// messages and the Parquet files of exports are built from these lists. The rows of a copy's Parquet files are separate
+// structs, and tests compare them with the lists.
 package fields
 
 import (
@@ -17,6 +17,8 @@ type Field struct {
 	Type reflect.Type
 	// Nullable reports whether the Go type of the field in package client is a pointer, whose nil is null.
 	Nullable bool
+	// Go is the name of the field in the Go struct.
+	Go string
 
 	index []int
 }
@@ -38,7 +40,7 @@ func OfType(record reflect.Type) (list []Field) {
 		if name == "" { // an embedded struct, whose fields follow
 			continue
 		}
-		field := Field{Name: name, Type: f.Type, index: f.Index}
+		field := Field{Name: name, Type: f.Type, Go: f.Name, index: f.Index}
 		if f.Type.Kind() == reflect.Pointer {
 			field.Type, field.Nullable = f.Type.Elem(), true
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/fields"
 )
 
 // RowGroup is the greatest number of rows in a row group of a Parquet file.
@@ -38,13 +39,14 @@ const (
 // codec compresses pages by zstd. All writers share codec, because it reuses encoders.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
-// Writer writes rows of type T, a struct whose fields have parquet tags, to a Parquet file. A Writer is not safe for
-// concurrent use.
+// Writer writes rows of type T to a Parquet file. T is a struct whose fields have parquet tags, or a record of package
+// client, of texts, integers and times: see [tagsOf]. A Writer is not safe for concurrent use.
 type Writer[T any] struct {
 	fixed  *parquet.Schema
+	record []fields.Field // of T; empty for a struct with parquet tags
 	set    *columns.Set
 	data   func(*T) string
-	out    *parquet.GenericWriter[T]
+	out    *parquet.GenericWriter[any]
 	rows   []parquet.Row // reused
 	values []any         // reused
 	empty  map[int]bool  // columns without values
@@ -60,10 +62,11 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 	if set == nil {
 		set = columns.NewSet(nil, true)
 	}
-	fixed := parquet.SchemaOf(new(T))
+	record := fields.Of[T]()
+	fixed := parquet.SchemaOf(new(T), tagsOf(record)...)
 	var all parquet.Node = fixed
 	nulls := map[int]bool{}
-	o := fields{Group: parquet.Group{}, list: slices.Clone(fixed.Fields())}
+	o := group{Group: parquet.Group{}, list: slices.Clone(fixed.Fields())}
 	for i, f := range o.list {
 		if slices.Contains(empty, f.Name()) && f.Required() {
 			nulls[i] = true
@@ -78,8 +81,8 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 		all = o
 	}
 	return &Writer[T]{
-		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
-		out: parquet.NewGenericWriter[T](w, parquet.NewSchema("row", all), parquet.Compression(codec),
+		fixed: fixed, record: record, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
+		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// Statistics in the header of a page would store the page's smallest and largest value twice, complete and
 			// not compressed. The index of the file has the beginnings of these values.
@@ -88,19 +91,41 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 	}
 }
 
-// fields is a Parquet group that keeps its fields in the order of list. [parquet.Group] sorts fields by name, which
+// longTexts are the fields of records whose values hardly repeat, so that a dictionary of the values would not help.
+var longTexts = []string{entryID, "contact_id", "event_id", "entry_data", "custom_event_props"}
+
+// tagsOf returns the parquet tags of the fields of a record of package client. The column has the JSON name. Times are
+// in microseconds, and texts have a dictionary unless they are longTexts.
+func tagsOf(record []fields.Field) (list []parquet.SchemaOption) {
+	for _, f := range record {
+		tag := f.Name
+		if f.Nullable {
+			tag += ",optional"
+		}
+		switch {
+		case f.Time():
+			tag += ",timestamp(microsecond:utc)"
+		case f.Type.Kind() == reflect.String && !slices.Contains(longTexts, f.Name):
+			tag += ",dict"
+		}
+		list = append(list, parquet.StructTag(reflect.StructTag(fmt.Sprintf("parquet:%q", tag)), f.Go))
+	}
+	return list
+}
+
+// group is a Parquet group that keeps its fields in the order of list. [parquet.Group] sorts fields by name, which
 // would reorder the columns.
-type fields struct {
+type group struct {
 	parquet.Group
 	list []parquet.Field
 }
 
 // Fields returns the fields of the group, in the order of the columns in the file.
-func (f fields) Fields() []parquet.Field { return f.list }
+func (g group) Fields() []parquet.Field { return g.list }
 
 // GoType returns a map type, because a struct cannot have fields with arbitrary names. Rows are written as values, so
 // the type is not used to convert rows.
-func (fields) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+func (group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 func nodeOf(t columns.Type) parquet.Node {
 	switch t {
@@ -182,7 +207,7 @@ func (w *Writer[T]) writeSome(rows []T) error {
 		if len(w.values) > 0 {
 			w.set.Values(w.data(&rows[i]), w.values)
 		}
-		row := w.fixed.Deconstruct(w.rows[i][:0], &rows[i])
+		row := w.deconstruct(w.rows[i][:0], &rows[i])
 		for at, v := range row {
 			if w.empty[v.Column()] {
 				row[at] = parquet.NullValue().Level(0, 0, v.Column())
@@ -201,6 +226,22 @@ func (w *Writer[T]) writeSome(rows []T) error {
 	}
 	_, err := w.out.WriteRows(w.rows[:len(rows)])
 	return err
+}
+
+// deconstruct appends the values of the struct r to row. The Parquet library would write null for a pointer to zero in
+// an embedded struct, and the record of an event has one.
+func (w *Writer[T]) deconstruct(row parquet.Row, r *T) parquet.Row {
+	if len(w.record) == 0 {
+		return w.fixed.Deconstruct(row, r)
+	}
+	for i, v := range fields.Values(nil, w.record, r) {
+		level := 0
+		if v != nil && w.record[i].Nullable {
+			level = 1
+		}
+		row = append(row, valueOf(v).Level(0, level, i))
+	}
+	return row
 }
 
 func valueOf(v any) parquet.Value {
