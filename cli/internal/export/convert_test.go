@@ -20,6 +20,7 @@ import (
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/fields"
 )
 
 // entriesOf returns a Fetch function for a list of entries with these entry_data.
@@ -133,12 +134,12 @@ func TestFlattenedEntries(t *testing.T) {
 		{"n": 0.000001, "wide": "x"},
 	}
 	for i, row := range typed {
-		for _, name := range names[len(entryColumns):] {
+		for _, name := range names[len(fieldsOf[Entries]):] {
 			if _, ok := row[name]; !ok {
 				row[name] = nil
 			}
 		}
-		for c, name := range entryColumns {
+		for c, name := range fieldsOf[Entries] {
 			row[name] = plain[i+1][c]
 		}
 		row["created_at"] = time.Date(2024, 1, 1, 0, 0, 0, 1000, time.UTC).UnixMicro()
@@ -148,7 +149,7 @@ func TestFlattenedEntries(t *testing.T) {
 		t.Error(diff)
 	}
 	names, rows = readParquet(t, export(t, Options{Query: query(Entries, Parquet), Fetch: fetch, PageSize: 2}))
-	if diff := cmp.Diff(entryColumns, names); diff != "" || len(rows) != len(data) || rows[1]["entry_data"] != data[1] {
+	if diff := cmp.Diff(fieldsOf[Entries], names); diff != "" || len(rows) != len(data) || rows[1]["entry_data"] != data[1] {
 		t.Errorf("without columns: %s %v", diff, rows)
 	}
 }
@@ -238,7 +239,7 @@ func TestFlattenedIntoNamedColumns(t *testing.T) {
 	fetch := entriesOf(t, `{"n":1.50,"age":1,"other":1,"day":"0001-02-28","count":-12.0}`, `{"age":"old","day":"2026-02-29","count":1.5}`)
 	rows := readCSV(t, export(t, Options{Query: query(Entries, CSV), Fetch: fetch, PageSize: 9, Columns: columns.NewSet(list, true)}))
 	for i, want := range []string{"number,age,none,day,count", "1.50,1,,0001-02-28,-12", ",,,,"} {
-		if got := strings.Join(rows[i][len(entryColumns):], ","); got != want {
+		if got := strings.Join(rows[i][len(fieldsOf[Entries]):], ","); got != want {
 			t.Errorf("row %d: %s, want %s", i, got, want)
 		}
 	}
@@ -254,7 +255,7 @@ func TestEventsAsParquet(t *testing.T) {
 		return receive(client.RawPage{Body: strings.NewReader(body), NextCursor: "next", Current: true})
 	}
 	names, rows := readParquet(t, export(t, Options{Query: query(Events, Parquet), Fetch: fetch, PageSize: 9}))
-	if diff := cmp.Diff(eventFields, names); diff != "" {
+	if diff := cmp.Diff(fieldsOf[Events], names); diff != "" {
 		t.Error(diff)
 	}
 	for line := range strings.Lines(string(export(t, Options{Query: query(Events, NDJSON), Fetch: fetch, PageSize: 9}))) {
@@ -286,10 +287,10 @@ func TestNothingAsTables(t *testing.T) {
 		return receive(client.RawPage{Body: strings.NewReader(""), NextCursor: "", Current: true})
 	}
 	rows := readCSV(t, export(t, Options{Query: query(Entries, CSV), Fetch: empty, PageSize: 9, Columns: columns.NewSet(nil, false)}))
-	if diff := cmp.Diff([][]string{entryColumns}, rows); diff != "" {
+	if diff := cmp.Diff([][]string{fieldsOf[Entries]}, rows); diff != "" {
 		t.Error(diff)
 	}
-	for kind, want := range map[Kind][]string{Entries: entryColumns, Events: eventFields} {
+	for kind, want := range map[Kind][]string{Entries: fieldsOf[Entries], Events: fieldsOf[Events]} {
 		path := filepath.Join(t.TempDir(), "f")
 		if _, err := Run(t.Context(), Options{Query: query(kind, Parquet), Fetch: empty, PageSize: 9, Path: path}); err != nil {
 			t.Fatal(err)
@@ -428,18 +429,9 @@ func TestNoConversion(t *testing.T) {
 	}
 }
 
-// TestParquetHasAllFields checks that Parquet has a column for each field that CSV has.
-func TestParquetHasAllFields(t *testing.T) {
-	for _, tt := range []struct {
-		row  any
-		want []string
-	}{{entryRow{}, entryColumns}, {eventRow{}, eventFields}} {
-		var got []string
-		for _, f := range parquet.SchemaOf(tt.row).Fields() {
-			got = append(got, f.Name())
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%T: %s", tt.row, diff)
-		}
+// TestEventsHaveAllFields checks that an export has the fields of an event of the feed, except event_key.
+func TestEventsHaveAllFields(t *testing.T) {
+	if diff := cmp.Diff(fields.Names[client.ChangedEvent](), append(slices.Clip(fieldsOf[Events]), "event_key")); diff != "" {
+		t.Error(diff)
 	}
 }

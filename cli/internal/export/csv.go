@@ -5,50 +5,52 @@ import (
 	"encoding/csv"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// csvWriter writes rows of CSV. If line is not nil, the file is safe for spreadsheets, like the files of the console. A
-// safe file begins with a byte order mark, its rows end with CRLF, and [safeCell] protects its cells.
+// csvWriter writes rows of CSV. A file that is safe for spreadsheets begins with a byte order mark, its rows end with
+// CRLF, and [safeCell] protects its cells. The files of the console are alike.
 type csvWriter struct {
-	*csv.Writer
 	to   io.Writer
-	line *bytes.Buffer // of a safe file
+	safe bool
+	line bytes.Buffer
+	csv  *csv.Writer // to line
 }
 
 func newCSVWriter(to io.Writer, safe bool) *csvWriter {
-	if safe {
-		line := &bytes.Buffer{}
-		return &csvWriter{csv.NewWriter(line), to, line}
-	}
-	return &csvWriter{csv.NewWriter(to), to, nil}
+	w := &csvWriter{to: to, safe: safe}
+	w.csv = csv.NewWriter(&w.line)
+	return w
 }
 
-// head writes the header row of a file. If the file is to be safe, head first writes a byte order mark.
+// head writes the first row of a file, after a byte order mark if the file is to be safe.
 func (w *csvWriter) head(cells ...string) error {
-	if w.line != nil { // Excel takes a file without the mark for one in the code page of the machine
+	if w.safe { // Excel takes a file without the mark for one in the code page of the machine
 		if _, err := io.WriteString(w.to, "\ufeff"); err != nil {
 			return err
 		}
 	}
-	return w.write(cells...)
+	return w.write(slices.Clone(cells)...)
 }
 
 // write writes a row. If the file is to be safe, write first replaces each element of cells by its [safeCell].
 func (w *csvWriter) write(cells ...string) error {
-	if w.line == nil {
-		return w.Write(cells)
-	}
-	for i, cell := range cells {
-		cells[i] = safeCell(cell)
+	if w.safe {
+		for i, cell := range cells {
+			cells[i] = safeCell(cell)
+		}
 	}
 	w.line.Reset()
-	if err := w.Write(cells); err != nil {
+	if err := w.csv.Write(cells); err != nil {
 		return err
 	}
-	w.Flush()
-	// The writer's own CRLF would also change line breaks within cells.
-	_, err := w.to.Write(append(bytes.TrimSuffix(w.line.Bytes(), []byte("\n")), "\r\n"...))
+	w.csv.Flush()
+	row := w.line.Bytes()
+	if w.safe { // the writer's own CRLF would also change line breaks within cells
+		row = append(bytes.TrimSuffix(row, []byte("\n")), "\r\n"...)
+	}
+	_, err := w.to.Write(row)
 	return err
 }
 

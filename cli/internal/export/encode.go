@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/fields"
+	"github.com/lectern-dev/lectern/copies/parquetfile"
 )
 
 // Format is the format of the records in an exported file or stream.
@@ -19,15 +25,6 @@ const (
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
 )
-
-// encoder turns records of NDJSON into the bytes of the export, without a look at later records.
-type encoder interface {
-	// header returns the beginning of the export, such as the first row of CSV; nil is none.
-	header() []byte
-	// append appends a record to dst, in the format of the export. line is the record as a line of NDJSON, with its
-	// line end.
-	append(dst, line []byte) ([]byte, error)
-}
 
 // Kind is the kind of the records that an export writes. The kind determines the columns of CSV and Parquet.
 type Kind string
@@ -44,138 +41,103 @@ const (
 	Events Kind = "events"
 )
 
-func newEncoder(q Query) (encoder, error) {
-	kind, format := q.Kind, q.Format
+// event is an event as an export has it. Import accepts these fields, but not event_key, which the service makes.
+type event struct {
+	client.Event
+	EventID *string `json:"event_id"`
+	URL     *string `json:"url"`
+}
+
+// fieldsOf has the fields of each kind of records, in the order of the API. They are the columns of CSV and Parquet.
+// [PageViews] have other columns: see newViewTable.
+var fieldsOf = map[Kind][]string{
+	Entries:     fields.Names[client.Entry](),
+	Events:      fields.Names[event](),
+	Embeddables: fields.Names[client.Embeddable](),
+	Versions:    fields.Names[client.EmbeddableVersion](),
+	Experiments: fields.Names[client.Experiment](),
+}
+
+// encoder writes records in the format of the export.
+type encoder struct {
+	head   func() error            // writes the first row of CSV
+	record func(line []byte) error // writes a record, of which line is the JSON
+	end    func() error            // writes the end of Parquet
+}
+
+// newEncoder returns the encoder of the query's records to to. The names and types of the columns in set are complete,
+// and set is nil without columns of entry_data. newEncoder returns an error if the records cannot have the format.
+func newEncoder(q Query, set *columns.Set, to io.Writer) (*encoder, error) {
+	nothing := func() error { return nil }
 	switch {
-	case kind == Events && format == NDJSON:
-		return eventOf{objectOf(eventFields)}, nil
-	case kind == Events && format == CSV:
-		return eventOf{newFieldTable(q.Safe, eventFields...)}, nil
-	case format == NDJSON:
-		return asIs{}, nil
-	case format != CSV:
-	case kind == Entries:
-		return newFieldTable(q.Safe, entryColumns...), nil
-	case kind == PageViews:
-		return newPageViewTable(q), nil
-	case kind == Embeddables:
-		return newFieldTable(q.Safe, "embeddable_id", "title", "group_id", "project_id"), nil
-	case kind == Versions:
-		return newFieldTable(q.Safe, "embeddable_id", "version_number", "saved_at"), nil
-	case kind == Experiments:
-		return newFieldTable(q.Safe, "id", "experimentId", "flowId", "name", "hypothesis", "impact_metrics", "no_impact_metrics",
-			"created_at", "updated_at", "observations", "outcome", "attachments", "variants", "flow_ids",
-			"paused_showing_variant", "winner_variant", "status"), nil
-	}
-	return nil, fmt.Errorf("no way to write %s as %s", kind, format)
-}
-
-// asIs is the encoder of NDJSON, which writes the API's lines unchanged.
-type asIs struct{}
-
-func (asIs) header() []byte                          { return nil }
-func (asIs) append(dst, line []byte) ([]byte, error) { return append(dst, line...), nil }
-
-// eventFields are the fields of an event in the order of the API, without event_key, which the service makes. Import
-// accepts these fields.
-var eventFields = slices.DeleteFunc(fields.Names[client.ChangedEvent](), func(name string) bool { return name == "event_key" })
-
-// eventOf takes the event out of each change, and encodes the event with another encoder.
-type eventOf struct{ encoder }
-
-func (e eventOf) append(dst, line []byte) ([]byte, error) {
-	var change struct {
-		Event json.RawMessage `json:"event"`
-	}
-	if err := json.Unmarshal(line, &change); err != nil {
-		return dst, err
-	}
-	if change.Event == nil {
-		return dst, fmt.Errorf("it has no event")
-	}
-	return e.encoder.append(dst, change.Event)
-}
-
-// objectOf is an encoder of NDJSON. Each object has only the named fields of its record, in this order, with unchanged
-// values. A record without one of the fields is an error.
-type objectOf []string
-
-func (objectOf) header() []byte { return nil }
-
-func (o objectOf) append(dst, line []byte) ([]byte, error) {
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(line, &record); err != nil {
-		return dst, err
-	}
-	for i, name := range o {
-		value, ok := record[name]
-		if !ok {
-			return dst, fmt.Errorf("it has no %s", name)
+	case set != nil && (q.Kind != Entries || q.Format == NDJSON):
+		return nil, fmt.Errorf("no way to write %s as %s with columns of entry_data", q.Kind, q.Format)
+	case q.Format == NDJSON && q.Kind == Events:
+		return &encoder{nothing, func(line []byte) error { return writeObject(to, line, fieldsOf[Events]) }, nothing}, nil
+	case q.Format == NDJSON:
+		return &encoder{nothing, func(line []byte) error { _, err := to.Write(line); return err }, nothing}, nil
+	case q.Format == CSV:
+		head, rows := newTable(q.Kind, set)
+		if q.Kind == PageViews {
+			head, rows = newViewTable(q.IncludeURLs)
 		}
-		before := `,"`
-		if i == 0 {
-			before = `{"`
-		}
-		dst = append(append(dst, before...), name...)
-		dst = append(append(dst, `":`...), value...)
+		w := newCSVWriter(to, q.Safe)
+		return &encoder{func() error { return w.head(head...) }, func(line []byte) error { return rows(line, w.write) }, nothing}, nil
+	case q.Kind == Entries:
+		return newRows(parquetfile.NewWriter(to, set, func(e *client.Entry) string { return e.Data })), nil
+	case q.Kind == Events:
+		return newRows(parquetfile.NewWriter[event](to, nil, nil)), nil
 	}
-	return append(dst, "}\n"...), nil
+	return nil, fmt.Errorf("no way to write %s as %s", q.Kind, q.Format)
 }
 
-// table is the encoder of CSV. first is the header row, and rows writes the rows of one record.
-type table struct {
-	rows   func(line []byte, write func(cells ...string) error) error
-	first  []string
-	buffer bytes.Buffer
-	csv    *csvWriter
+// newRows returns the encoder of rows of Parquet.
+func newRows[T any](w *parquetfile.Writer[T]) *encoder {
+	row := make([]T, 1)
+	return &encoder{func() error { return nil }, func(line []byte) error {
+		clear(row)
+		if err := jsonv2.Unmarshal(line, &row[0]); err != nil {
+			return err
+		}
+		return w.Write(row)
+	}, w.Close}
 }
 
-// newTable returns a table with the given header row. rows writes the rows of one record. If safe is set, the CSV is
-// safe for spreadsheets: see [safeCell].
-func newTable(safe bool, rows func([]byte, func(...string) error) error, columns ...string) *table {
-	t := &table{rows: rows, first: columns}
-	t.csv = newCSVWriter(&t.buffer, safe)
-	return t
-}
-
-func (t *table) header() []byte {
-	b, _ := t.take(nil, t.csv.head(t.first...)) // a buffer takes all
-	return b
-}
-
-func (t *table) append(dst, line []byte) ([]byte, error) {
-	return t.take(dst, t.rows(line, t.csv.write))
-}
-
-// take moves the CSV that was written so far to the end of dst, and returns err unchanged.
-func (t *table) take(dst []byte, err error) ([]byte, error) {
-	t.csv.Flush()
-	dst = append(dst, t.buffer.Bytes()...)
-	t.buffer.Reset()
-	return dst, err
-}
-
-// entryColumns are the columns of an entry in CSV: the fields of the API in their order.
-var entryColumns = fields.Names[client.Entry]()
-
-// newFieldTable returns a table with a row for each record and a column for each field in names.
-func newFieldTable(safe bool, names ...string) *table {
-	return newTable(safe, func(line []byte, write func(...string) error) error {
+// newTable returns the first row of CSV with a column for each field of kind and each column of set, and a function
+// that writes the row of a record.
+func newTable(kind Kind, set *columns.Set) (head []string, rows func(line []byte, write func(...string) error) error) {
+	names := fieldsOf[kind]
+	head = slices.Clone(names)
+	var values []any
+	if set != nil {
+		for _, c := range set.Columns() {
+			head = append(head, c.Name)
+		}
+		values = make([]any, len(set.Columns()))
+	}
+	data := slices.Index(names, "entry_data")
+	return head, func(line []byte, write func(...string) error) error {
 		cells, err := cellsOf(nil, line, names)
 		if err != nil {
 			return err
 		}
+		if len(values) > 0 {
+			set.Values(cells[data], values)
+		}
+		for _, v := range values {
+			cells = append(cells, cellOf(v))
+		}
 		return write(cells...)
-	}, names...)
+	}
 }
 
-// newPageViewTable returns a table with a row for each page view: the fields of its entry, and then those of the page
-// view. An entry without page views has no row. The column url exists only if q.IncludeURLs is set.
-func newPageViewTable(q Query) *table {
+// newViewTable returns the first row of CSV with the fields of an entry and then those of a page view, and a function
+// that writes a row for each page view. An entry without page views has no row.
+func newViewTable(urls bool) (head []string, rows func(line []byte, write func(...string) error) error) {
 	const list, url = "page_views", "url"
 	entry := slices.DeleteFunc(fields.Names[client.EntryPageViews](), func(name string) bool { return name == list })
-	view := slices.DeleteFunc(fields.Names[client.PageView](), func(name string) bool { return name == url && !q.IncludeURLs })
-	return newTable(q.Safe, func(line []byte, write func(...string) error) error {
+	view := slices.DeleteFunc(fields.Names[client.PageView](), func(name string) bool { return name == url && !urls })
+	return slices.Concat(entry, view), func(line []byte, write func(...string) error) error {
 		var e struct {
 			PageViews []json.RawMessage `json:"page_views"`
 		}
@@ -193,21 +155,46 @@ func newPageViewTable(q Query) *table {
 			}
 		}
 		return err
-	}, append(entry, view...)...)
+	}
 }
 
-// cellsOf appends the fields in names of a record to cells; line is the record in JSON. Text is unquoted, null is an
-// empty cell, and any other value is its JSON. A missing field is an error.
-func cellsOf(cells []string, line []byte, names []string) ([]string, error) {
+// pick returns the values of the named fields of a record in JSON. A missing field is an error.
+func pick(line []byte, names []string) ([]json.RawMessage, error) {
 	var record map[string]json.RawMessage
 	if err := json.Unmarshal(line, &record); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		value, ok := record[name]
-		if !ok {
+	values := make([]json.RawMessage, len(names))
+	for i, name := range names {
+		if values[i] = record[name]; values[i] == nil {
 			return nil, fmt.Errorf("it has no %s", name)
 		}
+	}
+	return values, nil
+}
+
+// writeObject writes an object with only the named fields of a record, in this order and with unchanged values.
+func writeObject(to io.Writer, line []byte, names []string) error {
+	values, err := pick(line, names)
+	if err != nil {
+		return err
+	}
+	var object bytes.Buffer
+	for i, value := range values {
+		object.WriteString(`,"` + names[i] + `":`)
+		object.Write(value)
+	}
+	object.Bytes()[0] = '{'
+	object.WriteString("}\n")
+	_, err = to.Write(object.Bytes())
+	return err
+}
+
+// cellsOf appends the named fields of a record in JSON to cells. Text is unquoted, null is an empty cell, and any other
+// value is its JSON. A missing field is an error.
+func cellsOf(cells []string, line []byte, names []string) ([]string, error) {
+	values, err := pick(line, names)
+	for _, value := range values {
 		cell := ""
 		switch value[0] {
 		case '"':
@@ -220,5 +207,20 @@ func cellsOf(cells []string, line []byte, names []string) ([]string, error) {
 		}
 		cells = append(cells, cell)
 	}
-	return cells, nil
+	return cells, err
+}
+
+// cellOf returns a value of a column of entry_data as text, and "" for nil. Numbers have their shortest form, as in
+// JSON. Times have the form of RFC 3339.
+func cellOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case float64:
+		b, _ := jsonv2.Marshal(v) // it came from JSON, so it is finite
+		return string(b)
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprint(value) // columns.Day has a method String
 }

@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies/columns"
@@ -71,65 +69,59 @@ type Result struct {
 // Run exports the list of o.Query to a file or a stream. After an error, the part of a file stays. A call with the same
 // options but without Restart continues that part.
 func Run(ctx context.Context, o Options) (result Result, err error) {
-	convert, err := newConversion(&o)
-	if err != nil {
-		return result, err
-	}
-	if convert != nil {
+	list := o.Query // as the part has it
+	converts := o.Columns != nil || o.Query.Format == Parquet
+	if converts {
+		if _, err := newEncoder(o.Query, o.Columns, io.Discard); err != nil {
+			return result, err
+		}
 		// The part is the same NDJSON for each Format and Safe, so a run with another format may continue the part.
-		o.Query.Format, o.Query.Safe = NDJSON, false
+		list.Format, list.Safe = NDJSON, false
 	}
-	enc, err := newEncoder(o.Query)
+	out := &output{}
+	out.Writer = bufio.NewWriterSize(&out.to, 256<<10)
+	enc, err := newEncoder(list, nil, out)
 	if err != nil {
 		return result, err
 	}
-	var out sink
-	switch {
-	case o.Path != "":
-		out, err = openPart(o.Path, o.Query, o.Restart)
-	case convert != nil:
-		out, err = newStore(o.Stream)
-	default:
-		out, err = newSpool(o.Stream)
+	var p *part
+	if o.Path != "" {
+		p, err = openPart(o.Path, list, o.Restart)
+	} else {
+		p, err = newStream(o.Stream, converts)
 	}
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = errors.Join(err, out.close()) }()
+	defer func() { err = errors.Join(err, p.close()) }()
 
-	at := out.settled()
-	result.Resumed = at.Bytes > 0
+	result.Resumed = p.at.Bytes > 0
 	for {
-		result.Records, result.Bytes = at.Records, at.Bytes
+		result.Records, result.Bytes = p.at.Records, p.at.Bytes
 		if o.Progress != nil {
-			o.Progress(at.Records, at.Bytes)
+			o.Progress(result.Records, result.Bytes)
 		}
-		if at.Done && convert == nil {
-			return result, out.finish(nil)
-		}
-		if at.Done {
-			err := out.finish(func(records io.ReadSeeker, to io.Writer) error {
-				counted := &byteCounter{Writer: to}
-				buffered := bufio.NewWriterSize(counted, 256<<10)
-				err := errors.Join(convert(ctx, records, buffered), buffered.Flush())
-				result.Bytes = counted.n
+		switch {
+		case p.at.Done && converts:
+			err := p.finish(func(records io.ReadSeeker, to io.Writer) error {
+				out.reset(to, 0)
+				err := errors.Join(o.convert(ctx, records, out), out.Flush())
+				result.Bytes = out.to.n
 				return err
 			})
 			return result, err
+		case p.at.Done:
+			return result, p.finish(nil)
 		}
-		if at, err = page(ctx, &o, enc, out, at); err != nil {
-			return result, err
-		}
-		if err := out.settle(at); err != nil {
+		if err := o.page(ctx, enc, p, out); err != nil {
 			return result, err
 		}
 	}
 }
 
-// page fetches the page after the mark at, writes its records to out, and returns the mark after the page. After an
-// error, page returns at.
-func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark, error) {
-	limit := o.PageSize
+// page fetches the page after the last settled page, writes its records with enc through out to p, and settles them.
+func (o *Options) page(ctx context.Context, enc *encoder, p *part, out *output) error {
+	limit, at := o.PageSize, p.at
 	if o.Query.Limit > 0 {
 		limit = min(limit, o.Query.Limit-at.Records)
 	}
@@ -137,47 +129,52 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	current := false
 	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
 		// Fetch calls this function again if the transfer broke off. rewind then discards the incomplete page.
-		w, err := out.rewind()
-		if err != nil {
+		if err := p.rewind(); err != nil {
 			return err
 		}
-		next = mark{Cursor: raw.NextCursor, Records: at.Records, Bytes: at.Bytes}
-		current = raw.Current
-		buffered := bufio.NewWriterSize(w, 256<<10)
-		put := func(p []byte) error {
-			next.Bytes += int64(len(p))
-			_, err := buffered.Write(p)
-			return err
-		}
+		out.reset(p.file, at.Bytes)
+		next, current = mark{Cursor: raw.NextCursor, Records: at.Records}, raw.Current
 		if at.Bytes == 0 {
-			if err := put(enc.header()); err != nil {
+			if err := enc.head(); err != nil {
 				return err
 			}
 		}
-		var row []byte
-		err = eachLine(raw.Body, longestLine, func(line []byte) error {
-			if row, err = enc.append(row[:0], line); err != nil {
-				return fmt.Errorf("record %d: %w", next.Records+1, err)
-			}
+		err := eachLine(raw.Body, longestLine, func(line []byte) error {
 			next.Records++
-			return put(row)
+			if err := o.record(enc, line); err != nil {
+				return fmt.Errorf("record %d: %w", next.Records, err)
+			}
+			return nil
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			err = out.Flush()
 		}
-		return buffered.Flush()
+		next.Bytes = out.to.n
+		return err
 	})
 	if err != nil {
-		return at, err
+		return err
 	}
 	switch {
 	case next.Cursor == "", o.Query.Limit > 0 && next.Records >= o.Query.Limit,
 		o.Query.Kind == Events && current: // the feed has a cursor on every page
 		next.Done, next.Cursor = true, ""
 	case next.Cursor == at.Cursor:
-		return at, errors.New("the server answers the same cursor again: the list would never end")
+		return errors.New("the server answers the same cursor again: the list would never end")
 	}
-	return next, nil
+	return p.settle(next)
+}
+
+// record writes a record of the API with enc. A change of the feed is not written, but its event.
+func (o *Options) record(enc *encoder, line []byte) error {
+	if o.Query.Kind == Events {
+		event, err := pick(line, []string{"event"})
+		if err != nil {
+			return err
+		}
+		line = event[0]
+	}
+	return enc.record(line)
 }
 
 // longestLine is the limit for a line that an export reads into memory, in bytes: twice the largest MAX_RECORD_BYTES.
@@ -219,29 +216,16 @@ func eachLine(r io.Reader, longest int, yield func([]byte) error) error {
 	}
 }
 
-// mark is the position up to which an export is settled: the cursor of the next page, and the records and bytes so
-// far. Done reports whether the list is complete.
-type mark struct {
-	Cursor  string `json:"cursor"`
-	Records int    `json:"records"`
-	Bytes   int64  `json:"bytes"`
-	Done    bool   `json:"done,omitempty"`
+// output buffers and counts the bytes that an encoder writes.
+type output struct {
+	*bufio.Writer
+	to byteCounter
 }
 
-// sink stores the pages of an export, in a file or on the way to a stream.
-type sink interface {
-	// settled returns the mark after which the export begins or continues.
-	settled() mark
-	// rewind discards all writes since the last settle, and returns the writer for the next page.
-	rewind() (io.Writer, error)
-	// settle keeps all writes since the last settle, on disk or by sending them to the stream. The given mark is the
-	// position after these writes.
-	settle(mark) error
-	// finish publishes the complete export. If convert is not nil, finish first converts the settled records with
-	// convert.
-	finish(convert func(records io.ReadSeeker, to io.Writer) error) error
-	// close releases the sink's resources. The settled pages of a file stay for the next run.
-	close() error
+// reset makes out write to w, after n bytes.
+func (out *output) reset(w io.Writer, n int64) {
+	out.to = byteCounter{w, n}
+	out.Reset(&out.to)
 }
 
 // byteCounter passes bytes on to its Writer, and counts them in n.
@@ -255,95 +239,3 @@ func (c *byteCounter) Write(p []byte) (int, error) {
 	c.n += int64(n)
 	return n, err
 }
-
-// growing is a file to which pages are appended. at is the mark after the last settled page.
-type growing struct {
-	file *os.File
-	at   mark
-}
-
-func (g *growing) settled() mark { return g.at }
-
-func (g *growing) rewind() (io.Writer, error) {
-	if err := g.file.Truncate(g.at.Bytes); err != nil {
-		return nil, err
-	}
-	_, err := g.file.Seek(g.at.Bytes, io.SeekStart)
-	return g.file, err
-}
-
-// records returns a reader of the settled pages, from the first record.
-func (g *growing) records() io.ReadSeeker { return io.NewSectionReader(g.file, 0, g.at.Bytes) }
-
-// store is a sink that holds all pages in a temporary file until finish converts the pages to a stream.
-type store struct {
-	growing
-	stream io.Writer
-}
-
-func newStore(stream io.Writer) (*store, error) {
-	f, err := nameless()
-	return &store{growing{file: f}, stream}, err
-}
-
-func (s *store) settle(at mark) error {
-	s.at = at
-	return nil
-}
-
-func (s *store) finish(convert func(io.ReadSeeker, io.Writer) error) error {
-	return convert(s.records(), s.stream)
-}
-
-func (s *store) close() error { return closeNameless(s.file) }
-
-// spool is a sink that holds each page in a temporary file until the page is complete, and then sends the page to a
-// stream.
-type spool struct {
-	file   *os.File
-	stream io.Writer
-}
-
-func newSpool(stream io.Writer) (*spool, error) {
-	f, err := nameless()
-	return &spool{f, stream}, err
-}
-
-// nameless returns a temporary file without a name, which disappears with the process. On Windows an open file cannot
-// be removed, so the file keeps its name until closeNameless.
-func nameless() (*os.File, error) {
-	f, err := os.CreateTemp("", "lectern-export-*")
-	if err == nil {
-		_ = os.Remove(f.Name())
-	}
-	return f, err
-}
-
-func closeNameless(f *os.File) error {
-	err := f.Close()
-	if runtime.GOOS == "windows" {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
-}
-
-func (s *spool) settled() mark { return mark{} }
-
-func (s *spool) rewind() (io.Writer, error) {
-	if err := s.file.Truncate(0); err != nil {
-		return nil, err
-	}
-	_, err := s.file.Seek(0, io.SeekStart)
-	return s.file, err
-}
-
-func (s *spool) settle(mark) error {
-	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	_, err := io.Copy(s.stream, s.file)
-	return err
-}
-
-func (s *spool) finish(func(io.ReadSeeker, io.Writer) error) error { return nil }
-func (s *spool) close() error                                      { return closeNameless(s.file) }

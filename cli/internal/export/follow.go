@@ -46,9 +46,9 @@ type Followed struct {
 // follower is the state of one call of [Follow]: its options, the position in the feed, and the output.
 type follower struct {
 	FollowOptions
-	at    position
-	spool *spool
-	file  *os.File // the stream, if it is a regular file
+	at   position
+	page *part
+	file *os.File // the stream, if it is a regular file
 }
 
 // position is the content of a cursor file: the feed, the cursor after the last written page, and the output's
@@ -87,12 +87,12 @@ func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 			return done, err
 		}
 	}
-	if f.spool, err = newSpool(o.Stream); err != nil {
+	if f.page, err = newStream(o.Stream, false); err != nil {
 		return done, err
 	}
-	defer func() { err = errors.Join(err, f.spool.close()) }()
+	defer func() { err = errors.Join(err, f.page.close()) }()
 	for {
-		current, err := f.page(ctx, &done)
+		current, err := f.next(ctx, &done)
 		if err != nil || current && !o.Endless {
 			return done, err
 		}
@@ -183,17 +183,16 @@ func (f *follower) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// page writes the page after f.at, moves f.at to the end of the page, and updates done. current reports whether the
+// next writes the page after f.at, moves f.at to the end of the page, and updates done. current reports whether the
 // feed has no further change now.
-func (f *follower) page(ctx context.Context, done *Followed) (current bool, err error) {
+func (f *follower) next(ctx context.Context, done *Followed) (current bool, err error) {
 	next, changes := f.at, 0
 	err = f.Fetch(ctx, f.at.Cursor, func(raw client.RawPage) error {
 		// Fetch calls this function again if the transfer broke off. rewind then discards the incomplete page.
-		w, err := f.spool.rewind()
-		if err != nil {
+		if err := f.page.rewind(); err != nil {
 			return err
 		}
-		lines := &lineCounter{Writer: w}
+		lines := &lineCounter{Writer: f.page.file}
 		if _, err := io.Copy(lines, raw.Body); err != nil {
 			return err
 		}
@@ -207,7 +206,7 @@ func (f *follower) page(ctx context.Context, done *Followed) (current bool, err 
 		return false, errors.New("the server answers without a cursor: it has no change feed, or something in between drops X-Next-Cursor")
 	}
 	if changes > 0 {
-		if err := f.spool.settle(mark{}); err != nil {
+		if err := f.page.settle(mark{}); err != nil {
 			return false, err
 		}
 		done.Changes += changes
@@ -227,16 +226,12 @@ func (f *follower) keep(next position) error {
 			return err
 		}
 	}
-	if next == f.at || f.CursorFile == "" {
-		f.at = next
+	changed := next != f.at
+	f.at = next
+	if !changed || f.CursorFile == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(next, "", "  ")
-	if err != nil {
-		return err
-	}
-	f.at = next
-	return durable.WriteFile(f.CursorFile, append(b, '\n'), 0o600)
+	return writeJSON(f.CursorFile, next)
 }
 
 // lineCounter passes bytes on to its Writer, and counts the line breaks in n.

@@ -8,18 +8,33 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 
 	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// part is the sink of a file: FILE.part, which grows until the export is complete. The file contains data of users, so
-// part creates the file for its owner alone.
+// part is the file to which pages are appended until the export is complete: FILE.part, or a file without a name on
+// the way to a stream. The file contains data of users, so part creates the file for its owner alone.
 type part struct {
-	growing
-	lock  *durable.Lock
-	path  string
+	file *os.File
+	at   mark // after the last settled page
+
+	path  string // of the complete file; "" for a stream
 	query Query
+	lock  *durable.Lock
+
+	stream io.Writer
+	hold   bool // the file keeps all pages for a conversion, so that no page goes to the stream
+}
+
+// mark is the position up to which an export is settled: the cursor of the next page, and the records and bytes so
+// far. Done reports whether the list is complete.
+type mark struct {
+	Cursor  string `json:"cursor"`
+	Records int    `json:"records"`
+	Bytes   int64  `json:"bytes"`
+	Done    bool   `json:"done,omitempty"`
 }
 
 // progress is the content of FILE.part.json: the query of the part, and the mark after its last settled page.
@@ -67,7 +82,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	if err := durable.RemoveIfThere(convertedPath(path)); err != nil {
 		return nil, err
 	}
-	p := &part{growing: growing{file: f}, lock: lock, path: path, query: query}
+	p := &part{file: f, lock: lock, path: path, query: query}
 	if !restart {
 		found, ok, err := readProgress(path)
 		if err != nil {
@@ -93,10 +108,30 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 			return nil, err
 		}
 	}
-	if _, err := p.rewind(); err != nil {
-		return nil, err
+	return p, p.rewind()
+}
+
+// newStream returns a part that writes to stream: each page when the page is settled, or all at the end if hold is set.
+// The file disappears with the process, but on Windows, which cannot remove an open file, close removes the file.
+func newStream(stream io.Writer, hold bool) (*part, error) {
+	f, err := os.CreateTemp("", "lectern-export-*")
+	if err == nil {
+		_ = os.Remove(f.Name())
 	}
-	return p, nil
+	return &part{file: f, stream: stream, hold: hold}, err
+}
+
+// rewind discards all that was written to the file since the last settled page.
+func (p *part) rewind() error {
+	end := p.at.Bytes
+	if p.path == "" && !p.hold { // the stream has the pages before
+		end = 0
+	}
+	if err := p.file.Truncate(end); err != nil {
+		return err
+	}
+	_, err := p.file.Seek(end, io.SeekStart)
+	return err
 }
 
 // openOwn opens a file to read and write, or makes the file. openOwn refuses a symbolic link: another user may have
@@ -149,66 +184,91 @@ func difference[T any](was, is T) string {
 	return ""
 }
 
-// settle syncs the bytes of the part to disk, and then writes at to FILE.part.json. In this order, the mark never
-// exceeds the bytes on disk.
+// settle keeps the page that was written to the file, and makes at the mark after the page. For a FILE.part, settle
+// syncs the bytes to disk and then writes at to FILE.part.json, so that the mark never exceeds the bytes on disk.
 func (p *part) settle(at mark) error {
-	if err := p.file.Sync(); err != nil {
-		return err
+	if p.path == "" && !p.hold {
+		if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.Copy(p.stream, p.file); err != nil {
+			return err
+		}
 	}
-	b, err := json.MarshalIndent(progress{p.query, at}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := durable.WriteFile(statePath(p.path), append(b, '\n'), 0o600); err != nil {
-		return err
+	if p.path != "" {
+		if err := p.file.Sync(); err != nil {
+			return err
+		}
+		if err := writeJSON(statePath(p.path), progress{p.query, at}); err != nil {
+			return err
+		}
 	}
 	p.at = at
 	return nil
 }
 
-func (p *part) finish(convert func(io.ReadSeeker, io.Writer) error) error {
-	if convert == nil {
-		if err := p.file.Close(); err != nil { // Windows cannot rename or remove an open file
-			return err
-		}
-		if err := durable.Rename(partPath(p.path), p.path); err != nil {
-			return err
-		}
-		return os.Remove(statePath(p.path))
+// writeJSON writes value to the file at path, for its owner alone.
+func writeJSON(path string, value any) error {
+	b, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
 	}
-	if err := p.convert(convert); err != nil {
-		return errors.Join(err, durable.RemoveIfThere(convertedPath(p.path)))
+	return durable.WriteFile(path, append(b, '\n'), 0o600)
+}
+
+// finish publishes the complete export. If convert is not nil, finish first converts the settled records.
+func (p *part) finish(convert func(records io.ReadSeeker, to io.Writer) error) error {
+	records, from := io.NewSectionReader(p.file, 0, p.at.Bytes), ""
+	switch {
+	case p.path == "" && convert == nil:
+		return nil
+	case p.path == "":
+		return convert(records, p.stream)
+	case convert == nil:
+		from = partPath(p.path)
+	default:
+		from = convertedPath(p.path)
+		if err := create(from, func(to io.Writer) error { return convert(records, to) }); err != nil {
+			return errors.Join(err, durable.RemoveIfThere(from))
+		}
 	}
-	if err := durable.Rename(convertedPath(p.path), p.path); err != nil {
+	if err := p.file.Close(); err != nil { // Windows cannot rename or remove an open file
+		return err
+	}
+	if err := durable.Rename(from, p.path); err != nil {
 		return err
 	}
 	if err := os.Remove(statePath(p.path)); err != nil {
 		return err
 	}
-	if err := p.file.Close(); err != nil {
-		return err
-	}
-	return os.Remove(partPath(p.path))
+	return durable.RemoveIfThere(partPath(p.path))
 }
 
+// create creates a file for its owner alone, and fills the file by write. When create returns nil, the content is on
+// disk.
+func create(path string, write func(io.Writer) error) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// close releases the part's resources. The settled pages of a FILE.part stay for the next run.
 func (p *part) close() error {
 	err := p.file.Close()
 	if errors.Is(err, os.ErrClosed) { // by finish
 		err = nil
 	}
-	return errors.Join(err, p.lock.Release())
-}
-
-// convert writes the settled records in their final format to a new converted file. If convert returns no error, the
-// converted file is on disk.
-func (p *part) convert(convert func(io.ReadSeeker, io.Writer) error) (err error) {
-	f, err := os.OpenFile(convertedPath(p.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+	if p.path != "" {
+		return errors.Join(err, p.lock.Release())
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := convert(p.records(), f); err != nil {
-		return err
+	if runtime.GOOS == "windows" {
+		err = errors.Join(err, os.Remove(p.file.Name()))
 	}
-	return f.Sync()
+	return err
 }
