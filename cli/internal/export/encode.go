@@ -103,8 +103,8 @@ func newRows[T any](w *parquetfile.Writer[T]) *encoder {
 	}, w.Close}
 }
 
-// newTable returns the first row of CSV with a column for each field of kind and each column of set, and a function
-// that writes the row of a record.
+// newTable returns the first row of CSV and a function that writes the row of a record. The columns are the fields of
+// kind and then the columns of set.
 func newTable(kind Kind, set *columns.Set) (head []string, rows func(line []byte, write func(...string) error) error) {
 	names := fieldsOf[kind]
 	head = slices.Clone(names)
@@ -131,8 +131,8 @@ func newTable(kind Kind, set *columns.Set) (head []string, rows func(line []byte
 	}
 }
 
-// newViewTable returns the first row of CSV with the fields of an entry and then those of a page view, and a function
-// that writes a row for each page view. An entry without page views has no row.
+// newViewTable returns the first row of CSV and a function that writes a row for each page view. The columns are the
+// fields of an entry and then those of a page view. An entry without page views has no row.
 func newViewTable(urls bool) (head []string, rows func(line []byte, write func(...string) error) error) {
 	const list, url = "page_views", "url"
 	entry := slices.DeleteFunc(fields.Names[client.EntryPageViews](), func(name string) bool { return name == list })

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/copies/durable"
 )
 
-// part is the file to which pages are appended until the export is complete: FILE.part, or a file without a name on
+// part is the file to which pages are appended until the export is complete. The file is FILE.part, or has no name on
 // the way to a stream. The file contains data of users, so part creates the file for its owner alone.
 type part struct {
 	file *os.File
