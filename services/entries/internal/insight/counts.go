@@ -20,13 +20,8 @@ const (
 // All is the name of the only interval of a question that does not split the time.
 const All = "all"
 
-// MaxCounts is how many rows of counts an answer may have. MaxGroups is how many groups such an answer can come from.
-// More groups make more than MaxCounts rows: for the same interval and embeddable, at most one of several groups makes
-// no row.
-const (
-	MaxCounts = 2000
-	MaxGroups = 2 * MaxCounts
-)
+// MaxCounts is how many rows of counts an answer may have.
+const MaxCounts = 2000
 
 // CountsQuestion asks how many of the selected entries were created in each interval.
 type CountsQuestion struct {

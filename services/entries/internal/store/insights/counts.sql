@@ -6,6 +6,9 @@
 -- Without a version in $7, the statement counts each entry without a version, and each row of progress with its version.
 -- So an entry with rows of progress counts twice, which the service corrects by the column twice. Without a join,
 -- Postgres groups the UNION ALL in parallel.
+--
+-- An answer has at most insight.MaxCounts rows, and so at most twice as many groups: for the same interval and embeddable,
+-- at most one of several groups makes no row.
 WITH counted AS (
     SELECT CASE WHEN created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
            created_at, embeddable_id, version, counts::int AS entries, counts::int AS started,
