@@ -10,8 +10,9 @@
 -- An answer has at most insight.MaxCounts rows, and so at most twice as many groups: for the same interval and embeddable,
 -- at most one of several groups makes no row.
 WITH counted AS (
-    SELECT CASE WHEN created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
-           created_at, embeddable_id, version, counts::int AS entries, counts::int AS started,
+    SELECT CASE WHEN $8::timestamptz[] IS NOT NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
+           created_at, CASE WHEN $9::text <> 'none' THEN embeddable_id END AS embeddable_id, CASE WHEN $9::text = 'version' THEN version END AS version,
+           counts::int AS entries, counts::int AS started,
            (counts AND completed_after IS NOT NULL)::int AS completed, ($7::bigint IS NULL AND part = 0)::int AS twice
     FROM progress
     CROSS JOIN LATERAL (SELECT CASE WHEN $9::text = 'version' THEN part > 0 OR NOT several ELSE part = 0 END AS counts) c
@@ -22,19 +23,18 @@ WITH counted AS (
       AND ($7::bigint IS NULL OR version = $7 OR several AND EXISTS (
           SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
     UNION ALL
-    SELECT CASE WHEN created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END,
-           created_at, embeddable_id, NULL, 1, 0, 0, 0
+    SELECT CASE WHEN $8::timestamptz[] IS NOT NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END,
+           created_at, CASE WHEN $9::text <> 'none' THEN embeddable_id END, NULL, 1, 0, 0, 0
     FROM entries
     WHERE project_id = $1 AND $7::bigint IS NULL
       AND ($2::text IS NULL OR embeddable_id = $2)
       AND ($3::timestamptz IS NULL OR created_at > $3) AND ($4::timestamptz IS NULL OR created_at < $4)
       AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6)
 )
-SELECT number, CASE WHEN $9::text <> 'none' THEN embeddable_id END, CASE WHEN $9::text = 'version' THEN version END,
-       sum(entries), sum(started), sum(completed), sum(twice),
-       min(created_at) FILTER (WHERE $8::timestamptz[] IS NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z'),
-       max(created_at) FILTER (WHERE $8::timestamptz[] IS NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z')
+SELECT number, embeddable_id, version, sum(entries), sum(started), sum(completed), sum(twice),
+       CASE WHEN $8::timestamptz[] IS NULL THEN min(created_at) FILTER (WHERE created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z') END,
+       CASE WHEN $8::timestamptz[] IS NULL THEN max(created_at) FILTER (WHERE created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z') END
 FROM counted
-GROUP BY 1, 2, 3
-ORDER BY 1, 2, 3
+GROUP BY number, embeddable_id, version
+ORDER BY number, embeddable_id, version
 LIMIT 4001

@@ -8,7 +8,7 @@
 -- reached count. The statement finds the key of the page as page_keys.sql does.
 WITH counted AS (
     SELECT CASE WHEN created_at <= $3::timestamptz THEN 0
-                WHEN created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
+                WHEN $8::timestamptz[] IS NOT NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
            created_at, embeddable_id, ($7::bigint IS NOT NULL)::int AS entries, 1 AS started,
            (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
     FROM progress
@@ -20,7 +20,7 @@ WITH counted AS (
           SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
     UNION ALL
     SELECT CASE WHEN created_at <= $3::timestamptz THEN 0
-                WHEN created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END,
+                WHEN $8::timestamptz[] IS NOT NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END,
            created_at, embeddable_id, 1, 0, 0, NULL, 0
     FROM entries
     WHERE project_id = $1 AND $7::bigint IS NULL
