@@ -62,30 +62,14 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// signalAll signals the postmaster and its children. For SIGSTOP and SIGKILL, signalAll stops the postmaster first, so
-// that the postmaster starts no more children.
-func (p *process) signalAll(sig syscall.Signal) {
+// signalAll signals the postmaster and its children. The postmaster is paused before its children are listed, so that
+// the postmaster starts no more children meanwhile.
+func (p *process) signalAll(f *folder, sig syscall.Signal) {
 	if p.ended() {
 		return
 	}
-	if sig == syscall.SIGSTOP || sig == syscall.SIGKILL {
-		children := func() {
-			for _, child := range childrenOf(p.pid) {
-				_ = syscall.Kill(child, sig)
-			}
-		}
-		if sig == syscall.SIGKILL {
-			// Pause the postmaster while its children are listed. After its end they would belong to another parent.
-			_ = syscall.Kill(p.pid, syscall.SIGSTOP)
-			children()
-			_ = syscall.Kill(p.pid, sig)
-			return
-		}
-		_ = syscall.Kill(p.pid, sig)
-		children()
-		return
-	}
-	for _, child := range childrenOf(p.pid) {
+	_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+	for _, child := range childrenOf(p.pid, f.data()) {
 		_ = syscall.Kill(child, sig)
 	}
 	_ = syscall.Kill(p.pid, sig)
@@ -93,7 +77,7 @@ func (p *process) signalAll(sig syscall.Signal) {
 
 // kill kills the postmaster and all its children and waits for their end, for up to killTimeout.
 func (p *process) kill(f *folder) error {
-	p.signalAll(syscall.SIGKILL)
+	p.signalAll(f, syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	select {

@@ -1,9 +1,9 @@
 package pglocal
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -37,27 +37,7 @@ func processesIn(dir string) []int {
 	return pids
 }
 
-// childrenOf returns the ids of the living child processes of pid.
-func childrenOf(pid int) []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue
-		}
-		// The name, in parentheses, may contain any characters (proc(5)), so parse only the fields after it.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) > 1 && string(fields[0]) != "Z" && string(fields[1]) == strconv.Itoa(pid) {
-			pids = append(pids, child)
-		}
-	}
-	return pids
+// childrenOf returns the ids of the child processes of the postmaster pid, which all work in its data folder dir.
+func childrenOf(pid int, dir string) []int {
+	return slices.DeleteFunc(processesIn(dir), func(other int) bool { return other == pid })
 }

@@ -21,7 +21,8 @@ func worksIn(int, string) bool { return true }
 
 func processesIn(string) []int { return nil }
 
-func childrenOf(pid int) []int {
+// childrenOf returns the ids of the child processes of the postmaster pid.
+func childrenOf(pid int, _ string) []int {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
 	if err != nil {
 		return nil

@@ -237,7 +237,7 @@ func (s *Server) stop(ctx context.Context) error {
 		return nil
 	}
 	s.proc = nil
-	p.signalAll(syscall.SIGCONT) // a paused server would not handle the other signals
+	p.signalAll(s.folder, syscall.SIGCONT) // a paused server would not handle the other signals
 	ctx, cancel := context.WithTimeout(ctx, fastTimeout)
 	defer cancel()
 	p.signal(syscall.SIGINT)
@@ -281,7 +281,7 @@ func (s *Server) signalAll(sig syscall.Signal) error {
 	if s.proc == nil {
 		return errors.New("postgres does not run")
 	}
-	s.proc.signalAll(sig)
+	s.proc.signalAll(s.folder, sig)
 	return nil
 }
 
