@@ -120,16 +120,8 @@ func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetes
 	}
 	sync := exec.Command(program, args...)
 	sync.Env = environ
-	var log bytes.Buffer
-	sync.Stderr = &log
-	if err := sync.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = sync.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = sync.Process.Kill(); <-ended }) // gone is gone
-	awaitReady(t, "http://"+address, ended, &log)
-	families := scrape(t, "http://"+address)
+	ended, log := run(t, sync)
+	families := awaitMetrics(t, address, ended, log)
 	if err := sync.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -151,28 +143,40 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// awaitReady waits until url/readyz answers 200.
-func awaitReady(t *testing.T, url string, ended <-chan struct{}, log *bytes.Buffer) {
+// run starts a program, and kills the program at the end of t. log may be read once ended is closed.
+func run(t *testing.T, program *exec.Cmd) (ended <-chan struct{}, log *bytes.Buffer) {
 	t.Helper()
-	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for {
+	log = &bytes.Buffer{}
+	program.Stderr = log
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan struct{})
+	go func() { _ = program.Wait(); close(end) }() // the test reads the exit code
+	t.Cleanup(func() { _ = program.Process.Kill(); <-end })
+	return end, log
+}
+
+// awaitMetrics waits until a program is ready and has some metrics, and returns all its metrics.
+func awaitMetrics(t *testing.T, address string, ended <-chan struct{}, log *bytes.Buffer, names ...string) (families map[string]*dto.MetricFamily) {
+	t.Helper()
+	eventually.True(t, "the program is ready, with its metrics", func() bool {
 		select {
 		case <-ended:
-			t.Fatalf("it ended before it was ready\n%s", log.String())
-		case <-deadline:
-			t.Fatal("it is not ready after two minutes")
-		case <-tick.C:
+			t.Fatalf("the program ended before it was ready\n%s", log.String())
+		default:
 		}
-		resp, err := http.Get(url + "/readyz")
+		resp, err := http.Get("http://" + address + "/readyz")
 		if err != nil {
-			continue // it does not listen yet
+			return false // the program does not listen yet
 		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			return
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			return false
 		}
-	}
+		families = scrape(t, "http://"+address)
+		return !slices.ContainsFunc(names, func(name string) bool { return families[name] == nil })
+	})
+	return families
 }
 
 const proxyManifests = `
@@ -336,33 +340,6 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig stri
 		"KUBECONFIG=" + kubeconfig, "LISTEN_INTERNAL=" + address,
 		"AUTH_ADMIN_DATABASE_URL=" + backing.Keys.Config.AdminURL.Reveal(),
 	}
-	var log bytes.Buffer
-	operator.Stderr = &log
-	if err := operator.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var failure error
-	ended := make(chan struct{})
-	go func() { failure = operator.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = operator.Process.Kill(); <-ended }) // gone is gone
-	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ended:
-			t.Fatalf("the operator ended: %v\n%s", failure, log.String())
-		case <-deadline:
-			t.Fatal("the operator has looked at nothing in two minutes")
-		case <-tick.C:
-		}
-		if resp, err := http.Get("http://" + address + "/readyz"); err != nil {
-			continue // it does not listen yet
-		} else if resp.Body.Close(); resp.StatusCode != http.StatusOK {
-			continue
-		}
-		families := scrape(t, "http://"+address)
-		if families["controller_runtime_reconcile_time_seconds"] != nil && families["lectern_operator_objects"] != nil {
-			return families
-		}
-	}
+	ended, log := run(t, operator)
+	return awaitMetrics(t, address, ended, log, "controller_runtime_reconcile_time_seconds", "lectern_operator_objects")
 }
