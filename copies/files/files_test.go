@@ -189,7 +189,7 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 		to       *files.Destination
 		says     string
 	}{
-		{"other columns", nil, nil, files.Folder(c.path, files.Options{Source: c.Is()}), "has a copy with --columns auto, not none: give --columns as before"},
+		{"other columns", nil, nil, files.Folder(c.path, files.Options{Source: c.Is()}), `has a copy with --columns "auto", not "none": give --columns as before`},
 		{"files of others", nil, nil, files.Folder(foreign, options(c.Is())), "has files (report.csv) and no manifest.json"},
 		{"a lost file", func() error { return os.Rename(lost, lost+"x") }, func() error { return os.Rename(lost+"x", lost) }, nil, "lacks the file entries/"},
 		{"another sync", func() error { _, err := held.Open(t.Context()); return err }, held.Close, nil, "another sync writes to folder"},

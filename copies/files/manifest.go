@@ -118,11 +118,16 @@ func (d *Destination) load(ctx context.Context) error {
 			return fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
 		}
 	}
-	d.manifest = manifest{
+	d.manifest = *d.fresh()
+	return nil
+}
+
+// fresh returns the manifest of a new copy.
+func (d *Destination) fresh() *manifest {
+	return &manifest{
 		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Masked: d.Mask.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
 		Embeddables: []file{}, Versions: []file{}, Experiments: []file{}, History: []file{},
 	}
-	return nil
 }
 
 // check uses the manifest in data, if it is of the same source and options. there has the names of existing files; a
@@ -132,18 +137,8 @@ func (d *Destination) check(data []byte, there map[string]bool) error {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("%s of %s is not one of lectern sync (%w): give an empty place", manifestName, d, err)
 	}
-	switch {
-	case m.Layout != layout:
-		return fmt.Errorf("%s has a copy of layout %d; this version of lectern writes layout %d: use the version that made it, or give an empty place", d, m.Layout, layout)
-	case m.ProjectID != d.Source.ProjectID:
-		return fmt.Errorf("%s has a copy of project %q, not of %q: give another place", d, m.ProjectID, d.Source.ProjectID)
-	case m.URL != d.Source.URL && !d.Moved:
-		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another place", d, m.URL, d.Source.URL)
-	case m.Columns != d.Columns.String():
-		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
-	}
-	if err := d.Mask.Check(m.Masked, "an empty place for a new copy"); err != nil {
-		return fmt.Errorf("%s: %w", d, err)
+	if err := m.made().Check(d.fresh().made(), d.Mask, d.Moved, d.String()+" has a copy", "another place for a new copy"); err != nil {
+		return err
 	}
 	for name := range m.files() {
 		if !there[name] && !d.Repair {
@@ -156,6 +151,11 @@ func (d *Destination) check(data []byte, there map[string]bool) error {
 		d.sets[e.EmbeddableID] = d.Columns.Restore(e.Columns)
 	}
 	return nil
+}
+
+// made returns the facts with which the copy was made.
+func (m *manifest) made() copies.Made {
+	return copies.Made{Source: m.Source, Layout: int64(m.Layout), Settings: []copies.Setting{{Flag: "--columns", Value: m.Columns}}, Masked: m.Masked}
 }
 
 var (

@@ -95,6 +95,11 @@ type state struct {
 	StoppedAt time.Time `json:"stopped_at,omitzero"`
 }
 
+// made returns the facts with which the state was made.
+func (s *state) made() copies.Made {
+	return copies.Made{Source: s.Source, Settings: []copies.Setting{{Flag: "--types", Value: s.Types}}, Masked: s.Masked}
+}
+
 // New returns the destination that o describes, without connecting. An invalid URL, secret, HeaderFile or State is an
 // error. Errors do not show secrets and credentials.
 func New(o Options) (*Destination, error) {
@@ -171,20 +176,14 @@ func (d *Destination) load(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("the state is not one of lectern sync (%w): give another --state", err)
 	}
+	if err := s.made().Check(d.state.made(), d.Mask, d.Moved, "the state is one", "another --state"); err != nil {
+		return err
+	}
 	switch {
-	case s.ProjectID != d.Source.ProjectID:
-		return fmt.Errorf("the state is of project %q, not of %q: give another --state", s.ProjectID, d.Source.ProjectID)
-	case s.URL != d.Source.URL && !d.Moved:
-		return fmt.Errorf("the state is of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --state", s.URL, d.Source.URL)
-	case s.Types != d.state.Types:
-		return fmt.Errorf("the state has --types %q, not %q: give --types as before, or another --state", s.Types, d.state.Types)
 	case d.From != "" && cmp.Or(s.From, beginning) != d.From:
 		return fmt.Errorf("the state exists and started at %q, so --from %s would change nothing: leave --from out, or give another --state", cmp.Or(s.From, beginning), d.From)
 	case !s.StoppedAt.IsZero() && !d.Resume:
 		return fmt.Errorf("%w since %s: to send again, give --resume", ErrStopped, s.StoppedAt.Format(time.RFC3339))
-	}
-	if err := d.Mask.Check(s.Masked, "another --state"); err != nil {
-		return err
 	}
 	s.Source, s.StoppedAt = d.Source, time.Time{}
 	d.state = s

@@ -240,7 +240,7 @@ func TestRefusedRequests(t *testing.T) {
 	delete(want["entries"], "bad ")
 	copytest.Equal(t, want, r.Read(t), true)
 	if err := sync(func(o *push.Options) { o.Types = []client.ChangeType{client.EntryRemoved} }); err != nil {
-		if !strings.Contains(err.Error(), `the state has --types "", not "entry_removed"`) {
+		if !strings.Contains(err.Error(), `the state is one with --types "", not "entry_removed"`) {
 			t.Error(err)
 		}
 	} else {

@@ -303,9 +303,9 @@ func TestPush(t *testing.T) {
 		{"no secret", []string{"--secret-file", os.DevNull}, shell.ExitUsage, "there are 0 secrets"},
 		{"no start", []string{"--from", "-1"}, shell.ExitUsage, "beginning, now, the number of a change"},
 		{"a folder", []string{"--to", "file:///tmp/x", "--types", "entry"}, shell.ExitUsage, "allowed: https"},
-		{"other types", []string{"--schema", "d", "--types", "entry"}, shell.ExitFailure, `the state has --types "entry_removed", not "entry"`},
+		{"other types", []string{"--schema", "d", "--types", "entry"}, shell.ExitFailure, `the state is one with --types "entry_removed", not "entry"`},
 		{"another start", []string{"--schema", "c", "--from", first}, shell.ExitFailure, `the state exists and started at "now"`},
-		{"another project", []string{"--schema", "d", "--project", "pr_2"}, shell.ExitFailure, `the state is of project "pr_1"`},
+		{"another project", []string{"--schema", "d", "--project", "pr_2"}, shell.ExitFailure, `the state is one of project "pr_1"`},
 		{"another address", []string{"--schema", "a", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, shell.ExitFailure, "give --moved"},
 	} {
 		if r := clitest.Run(t, "", environ, append([]string{"sync"}, tt.flags...)...); r.Code != tt.code || !strings.Contains(r.Err, tt.says) || strings.Contains(r.Err, "credential-") {
