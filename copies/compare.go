@@ -72,11 +72,11 @@ func (v *verification) compare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for changes, err := range v.feed(ctx) {
+	for p, err := range v.feed(ctx, client.ChangeQuery{}, "", v.at) {
 		if err != nil {
 			return err
 		}
-		rows, err := state.Stored(ctx, changes)
+		rows, err := state.Stored(ctx, p.Changes)
 		if err != nil {
 			return err
 		}

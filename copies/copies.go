@@ -255,17 +255,41 @@ func (r *run) copy(ctx context.Context) (err error) {
 		defer close(batches)
 		return r.read(ctx, from, batches)
 	})
+	fills := make(chan *Filling)
 	group.Go(func() error {
-		for b := range batches {
+		defer close(fills)
+		return r.fill(ctx, from, fills)
+	})
+	group.Go(func() error { return r.write(ctx, batches, fills) })
+	return group.Wait()
+}
+
+// write passes batches and fills to the destination, until both channels are closed.
+func (r *run) write(ctx context.Context, batches <-chan *Batch, fills <-chan *Filling) error {
+	for batches != nil || fills != nil {
+		select {
+		case b, ok := <-batches:
+			if !ok {
+				batches = nil
+				continue
+			}
 			if err := r.Destination.Apply(ctx, b); err != nil {
 				return err
 			}
 			r.lookVerified(ctx)
 			r.note(b)
+		case f, ok := <-fills:
+			if !ok {
+				fills = nil
+				continue
+			}
+			if err := r.Destination.(Filler).Fill(ctx, f); err != nil { //nolint:errcheck,forcetypeassert // fill sends to a Filler only
+				return err
+			}
+			r.batches++
 		}
-		return nil
-	})
-	return group.Wait()
+	}
+	return nil
 }
 
 // lookVerified reads the result of the last verification of the copy, at most once a minute, if the run follows the

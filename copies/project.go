@@ -33,9 +33,9 @@ type Project struct {
 
 // StatusChange is one change of an experiment's status, with the experiment's id and the number of the change.
 type StatusChange struct {
-	ExperimentID string
+	ExperimentID string `json:"experiment_id"`
 	// Change is the number of the change within its experiment. The first change is 1.
-	Change int64
+	Change int64 `json:"change"`
 	client.ExperimentStatusChange
 }
 

@@ -113,8 +113,8 @@ func (v *verification) round(ctx context.Context) (err error) {
 		return nil
 	}
 	m := &Mending{Keys: v.faults, Put: func(yield func([]client.Change, error) bool) {
-		for changes, err := range v.feed(ctx) {
-			changes = slices.DeleteFunc(changes, func(c client.Change) bool {
+		for p, err := range v.feed(ctx, client.ChangeQuery{}, "", v.at) {
+			changes := slices.DeleteFunc(p.Changes, func(c client.Change) bool {
 				return c.Seq > v.at.Seq || v.faults[keyOf(&c)] == ""
 			})
 			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
@@ -136,17 +136,18 @@ func keyOf(c *client.Change) Key {
 	return Key{c.Type, c.Removal.EntryID}
 }
 
-// feed returns an iterator over the pages of the whole feed, from the beginning. An error is the last pair.
-func (v *verification) feed(ctx context.Context) iter.Seq2[[]client.Change, error] {
-	return func(yield func([]client.Change, error) bool) {
-		limits := v.to.Limits()
-		pages := newPages(&v.Options, client.ChangeQuery{}, min(v.PageSize, limits.Changes), limits.Bytes)
-		for cursor := ""; ; {
+// feed returns an iterator over the pages of the feed after cursor, until no more changes are there. at is the position
+// of the copy. An error is the last pair.
+func (o *Options) feed(ctx context.Context, q client.ChangeQuery, cursor string, at Position) iter.Seq2[page, error] {
+	return func(yield func(page, error) bool) {
+		limits := o.Destination.Limits()
+		pages := newPages(o, q, min(o.PageSize, limits.Changes), limits.Bytes)
+		for {
 			p, err := pages.read(ctx, cursor, 0)
 			if err == nil {
-				err = v.Source.removed(&p, v.at)
+				err = o.Source.removed(&p, at)
 			}
-			if !yield(p.Changes, err) || err != nil || p.Current {
+			if !yield(p, err) || err != nil || p.Current {
 				return
 			}
 			cursor = p.NextCursor

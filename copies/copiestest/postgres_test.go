@@ -549,7 +549,7 @@ func TestPostgresHasColumns(t *testing.T) {
 
 	other := w.options()
 	other.Columns = columns.Choice{}
-	if err := w.sync(t, other); err == nil || !strings.Contains(err.Error(), "has a copy with --columns auto, not none") {
+	if err := w.sync(t, other); err == nil || !strings.Contains(err.Error(), `has a copy with --columns "auto", not "none"`) {
 		t.Errorf("%v", err)
 	}
 }

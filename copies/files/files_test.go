@@ -1,7 +1,10 @@
 package files_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/files"
 	"github.com/lectern-dev/lectern/copies/internal/copytest"
+	"github.com/lectern-dev/lectern/copies/parquetfile"
 )
 
 // copied is a copy in a folder, and its source.
@@ -334,5 +338,79 @@ func TestFilesDamaged(t *testing.T) {
 	c.check(t)
 	c.Fill(40, 3)
 	c.mustSync(t) // joins files that were repaired
+	c.check(t)
+}
+
+// olderEvent is a row of an event in a file of an older version, which lacks columns that copies have today.
+type olderEvent struct {
+	Seq          int64   `parquet:"seq"`
+	EventKey     string  `parquet:"event_key"`
+	EventID      *string `parquet:"event_id,optional"`
+	EntryID      string  `parquet:"entry_id"`
+	ContactID    string  `parquet:"contact_id"`
+	ProjectID    string  `parquet:"project_id,dict"`
+	GroupID      string  `parquet:"group_id,dict"`
+	EmbeddableID string  `parquet:"embeddable_id,dict"`
+	Timestamp    int64   `parquet:"timestamp,timestamp(microsecond:utc)"`
+	EventType    string  `parquet:"event_type,dict"`
+}
+
+// TestFilesOfAnOlderVersion checks that a copy goes on whose files lack columns that are new. The columns are null in
+// the rows of these files, until a repair.
+func TestFilesOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	c := newCopy(t)
+	c.Fill(0, 10)
+	c.mustSync(t)
+	var text map[string]any
+	manifest := c.objects(t)["manifest.json"]
+	if err := json.Unmarshal(manifest, &text); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range text["events"].([]any) {
+		f := f.(map[string]any)
+		var older bytes.Buffer
+		w := parquetfile.NewWriter[olderEvent](&older, nil, nil)
+		for rows, err := range parquetfile.Rows[olderEvent](bytes.NewReader(c.objects(t)[f["path"].(string)])) {
+			if err == nil {
+				err = w.Write(rows)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f["bytes"], f["sha256"] = older.Len(), fmt.Sprintf("%x", sha256.Sum256(older.Bytes()))
+		c.place.put(t, f["path"].(string), older.Bytes())
+	}
+	manifest, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.place.put(t, "manifest.json", manifest)
+
+	c.Fill(10, 10)
+	c.Remove(client.Erased, "en_1")
+	c.mustSync(t) // which reads and writes the older files, because of the erasure
+	want, got := c.Tables(t), c.Read(t)
+	for key, r := range want["events"] {
+		if was := got["events"][key]; was["url"] == nil {
+			for _, name := range []string{"url", "embeddable_version_number", "page_id", "page_key", "page_index", "total_pages", "view_type"} {
+				r[name] = nil
+			}
+		}
+	}
+	copytest.Equal(t, want, got, true)
+	names, _ := c.Verify(t, files.Folder(c.path, options(c.Is())), nil)
+	if len(names) != 18 || !strings.HasPrefix(names[0], "stale event en_0/") {
+		t.Errorf("differences %q; want the 18 events of older files", names)
+	}
+	o := options(c.Is())
+	o.Repair = true
+	if _, left := c.Verify(t, files.Folder(c.path, o), func(v *copies.Verification) { v.Repair = true }); left != 0 {
+		t.Errorf("%d differences after the repair", left)
+	}
 	c.check(t)
 }

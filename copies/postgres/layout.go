@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/fields"
+	"github.com/lectern-dev/lectern/copies/internal/since"
 )
 
 // layout is the version of the tables that this package creates. A copy with another version is an error.
@@ -19,6 +20,17 @@ const layout = 4
 // column describes a column of a table of the copy: its name, its SQL type, its constraints, and its comment in the
 // database.
 type column struct{ name, kind, rule, comment string }
+
+// table describes a table of the copy. keys is the number of columns in the primary key, which are the first columns. A
+// table with 0 keys gets its primary key at the end of the first load. Until then, the whole row is the replica
+// identity, which makes inserts no slower. Without an identity, Postgres would refuse updates and deletes of a table
+// that a user publishes.
+type table struct {
+	name    string
+	columns []column
+	keys    int
+	comment string
+}
 
 // bytewise lets a column with identifiers compare text by bytes, as the API does.
 const bytewise = ` COLLATE "C"`
@@ -114,6 +126,9 @@ var (
 		{"columns", "text", " NOT NULL", "Choice of columns"},
 		{"soft_delete", "boolean", " NOT NULL", "Whether removed rows stay"},
 		{"masked", "text", " NOT NULL", "Columns and keys of entry_data that are left out or hashed"},
+		{"revision", "bigint", "", "Newest revision of the tables that a version has written"},
+		{"unfilled_from", "bigint", "", "Number of the change after which rows may lack values in columns that a version added; null if none do"},
+		{"unfilled_cursor", "text", "", "Position in the feed of that change"},
 	}
 	columnColumns = []column{
 		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable of the view"},
@@ -160,15 +175,7 @@ var (
 		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
 		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
-	// keys is the number of columns in the primary key, which are the first columns. A table with 0 keys gets its
-	// primary key at the end of the first load. Until then, the whole row is the replica identity, which makes inserts
-	// no slower. Without an identity, Postgres would refuse updates and deletes of a table that a user publishes.
-	tables = []struct {
-		name    string
-		columns []column
-		keys    int
-		comment string
-	}{
+	tables = []table{
 		{"entries", entryColumns, 0, "Answers of a person to an embeddable, one row for each entry"},
 		{"events", eventColumns, 0, "Page views and other events of entries, one row for each event"},
 		{"embeddables", embeddableColumns, 1, "Embeddables of the project, as they are now"},
@@ -180,14 +187,67 @@ var (
 	}
 )
 
-// columnsOf returns the columns of a table of the copy, or nil for an unknown table.
-func columnsOf(table string) []column {
+// shape has the tables of the copy at one revision, and the columns that batches write.
+//
+// stagedEntries are the columns of the staging table for entries. plain reports that jsonb certainly accepts entry_data,
+// and fits that all values fit their columns. entry_columns has values only if plain or fits is false. stagedEvents are
+// the columns of the staging table for events: all but the two marks of a removal.
+type shape struct {
+	since.Table
+	tables                                       []table
+	entryFields, eventFields                     []fields.Field
+	entries, events, stagedEntries, stagedEvents []column
+}
+
+// shapeOf returns the tables without the tables and columns that a revision after r.Number adds. A column that a
+// revision has added may be null, because older rows have no value until they are filled.
+func shapeOf(r since.Table) shape {
+	s := shape{Table: r}
 	for _, t := range tables {
+		if r.Since[t.name] > r.Number {
+			continue
+		}
+		all := t.columns
+		t.columns = nil
+		for _, c := range all {
+			at := r.Since[t.name+"."+c.name]
+			if at > 0 {
+				c.rule = strings.TrimSuffix(c.rule, " NOT NULL")
+			}
+			if at <= r.Number {
+				t.columns = append(t.columns, c)
+			}
+		}
+		s.tables = append(s.tables, t)
+	}
+	s.entries, s.events = s.columnsOf("entries"), s.columnsOf("events")
+	s.entryFields, s.eventFields = fieldsOf[client.Entry](s.entries), fieldsOf[client.ChangedEvent](s.events)
+	s.stagedEntries = slices.Concat(apiColumns(s.entryFields, "text"), []column{
+		{name: "seq", kind: "bigint"}, {name: "plain", kind: "boolean"}, {name: "fits", kind: "boolean"}, {name: "entry_columns", kind: "text"},
+	})
+	s.stagedEvents = s.events[:len(s.events)-2]
+	return s
+}
+
+// columnsOf returns the columns of a table of the copy, or nil for an unknown table.
+func (s *shape) columnsOf(table string) []column {
+	for _, t := range s.tables {
 		if t.name == table {
 			return t.columns
 		}
 	}
 	return nil
+}
+
+// fieldsOf returns the fields of the API's record T that have one of the columns, in the order of the columns.
+func fieldsOf[T any](list []column) (found []fields.Field) {
+	all := fields.Of[T]()
+	for _, c := range list {
+		if i := slices.IndexFunc(all, func(f fields.Field) bool { return copies.ColumnOf(f.Name) == c.name }); i >= 0 {
+			found = append(found, all[i])
+		}
+	}
+	return found
 }
 
 const (
@@ -256,24 +316,12 @@ func listed(prefix string, names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// stagedEntryColumns are the columns of the staging table for entries. plain reports that jsonb certainly accepts
-// entry_data, and fits that all values fit their columns. entry_columns has values only if plain or fits is false.
-var stagedEntryColumns = slices.Concat(apiColumns(entryFields, "text"), []column{
-	{name: "seq", kind: "bigint"}, {name: "plain", kind: "boolean"}, {name: "fits", kind: "boolean"}, {name: "entry_columns", kind: "text"},
-})
-
-// dataAt is the index of entry_data in stagedEntryColumns.
-var dataAt = slices.Index(fields.Names[client.Entry](), dataField)
-
-// stagedEventColumns are the columns of the staging table for events: all but the two marks of a removal.
-var stagedEventColumns = eventColumns[:len(eventColumns)-2]
-
 // statements are the SQL statements with which a [Destination] reads and writes the copy in one schema.
 type statements struct {
 	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
 }
 
-func newStatements(schema string) statements {
+func newStatements(schema string, s *shape) statements {
 	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
 	const removals = ` unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::text[]) AS r (entry_id, seq, removed_at, reason)
 WHERE t.entry_id = r.entry_id AND t.seq < r.seq`
@@ -288,8 +336,8 @@ ON CONFLICT (` + key + `) DO UPDATE
 SET (` + listed("", all) + `, removed_at, removal_reason) = (` + listed("excluded.", all) + `, NULL, NULL)
 WHERE t.seq < excluded.seq`
 	}
-	entries := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
-	events := names(eventColumns, "removed_at", "removal_reason")
+	entries := names(s.entries, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
+	events := names(s.events, "removed_at", "removal_reason")
 	// OFFSET 0 keeps the planner from merging the subquery, which would evaluate j.data twice.
 	insertEntries := func(onConflict string) string {
 		return `
@@ -310,20 +358,20 @@ SELECT count(*) FILTER (WHERE refused) FROM put`
 		markEntries:   mark("entries"),
 		markEvents:    mark("events"),
 		loadEntries:   insertEntries(""),
-		putEntries:    insertEntries(update(entryColumns, "entry_id")),
+		putEntries:    insertEntries(update(s.entries, "entry_id")),
 		putEvents: `
 INSERT INTO ` + in("events") + ` AS t (` + listed("", events) + `)
 SELECT ` + listed("n.", events) + `
-FROM pg_temp.` + newEvents + ` AS n` + update(eventColumns, "event_key"),
+FROM pg_temp.` + newEvents + ` AS n` + update(s.events, "event_key"),
 		setPosition: `
 UPDATE ` + in(stateTable) + `
 SET cursor = $2, seq = $3, project = $6, load_to = $7, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, project, load_to, columns, soft_delete, masked FROM ` + in(stateTable),
+SELECT to_jsonb(s) FROM ` + in(stateTable) + ` AS s`,
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, load_to, changed_at, columns, soft_delete, masked)
-VALUES ($1, $2, $3, '', 0, '', 0, now(), $4, $5, $6)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, load_to, changed_at, columns, soft_delete, masked, revision)
+VALUES ($1, $2, $3, '', 0, '', 0, now(), $4, $5, $6, $7)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1 WHERE url <> $1`,
 		readColumns: `
@@ -341,27 +389,39 @@ CREATE UNIQUE INDEX events_pkey ON ` + in("events") + ` (event_key)`,
 	}
 }
 
-// create makes the tables of a new copy in schema, with their comments, and the view of page views. A column that the
-// mask m leaves out may be null.
-func create(ctx context.Context, tx pgx.Tx, schema string, m *copies.Mask) error {
-	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
-	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+// create makes the tables of a new copy, with their comments, and the view of page views.
+func (d *Destination) create(ctx context.Context, tx pgx.Tx) error {
 	var all []string
-	for _, t := range tables {
-		columns, identity := definitions(t.columns, false, m), fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY FULL`, in(t.name))
-		if t.keys > 0 {
-			columns += `, PRIMARY KEY (` + listed("", names(t.columns[:t.keys])) + `)`
-			identity = fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY DEFAULT`, in(t.name))
-		}
-		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), columns), identity, fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.comment)))
-		for _, c := range t.columns {
-			all = append(all, fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, in(t.name), pgx.Identifier{c.name}.Sanitize(), quoted(c.comment)))
-		}
+	for _, t := range d.shape.tables {
+		all = append(all, d.createTable(t)...)
 	}
-	all = append(all, createPageViews(schema))
+	all = append(all, createPageViews(d.Schema))
 	_, err := tx.Exec(ctx, strings.Join(all, ";\n"))
 	return err
 }
+
+// createTable returns the SQL that makes a table with its comments. A column that the mask leaves out may be null.
+func (d *Destination) createTable(t table) []string {
+	name := pgx.Identifier{d.Schema, t.name}.Sanitize()
+	columns, identity := definitions(t.columns, false, d.Mask), fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY FULL`, name)
+	if t.keys > 0 {
+		columns += `, PRIMARY KEY (` + listed("", names(t.columns[:t.keys])) + `)`
+		identity = fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY DEFAULT`, name)
+	}
+	all := []string{fmt.Sprintf(`CREATE TABLE %s (%s)`, name, columns), identity, fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, name, quoted(t.comment))}
+	for _, c := range t.columns {
+		all = append(all, commentOn(name, c))
+	}
+	return all
+}
+
+// commentOn returns the SQL that sets the comment of a column. table is the quoted name of the table.
+func commentOn(table string, c column) string {
+	return fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, table, pgx.Identifier{c.name}.Sanitize(), quoted(c.comment))
+}
+
+// quoted returns text as a literal of SQL.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // createPageViews returns SQL that creates the view of page views in schema. The view shows current events only.
 func createPageViews(schema string) string {
@@ -374,13 +434,13 @@ COMMENT ON VIEW ` + view + ` IS 'Events of the type flowpage.viewed'`
 }
 
 // prepare creates the temporary function and the staging tables that a connection needs for batches.
-func prepare(ctx context.Context, conn *pgx.Conn) error {
+func (d *Destination) prepare(ctx context.Context) error {
 	for _, sql := range []string{
 		toJSONB,
-		`CREATE TEMP TABLE ` + staged(newEntries).Sanitize() + ` (` + definitions(stagedEntryColumns, true, nil) + `) ON COMMIT DELETE ROWS`,
-		`CREATE TEMP TABLE ` + staged(newEvents).Sanitize() + ` (` + definitions(stagedEventColumns, true, nil) + `) ON COMMIT DELETE ROWS`,
+		`CREATE TEMP TABLE ` + staged(newEntries).Sanitize() + ` (` + definitions(d.shape.stagedEntries, true, nil) + `) ON COMMIT DELETE ROWS`,
+		`CREATE TEMP TABLE ` + staged(newEvents).Sanitize() + ` (` + definitions(d.shape.stagedEvents, true, nil) + `) ON COMMIT DELETE ROWS`,
 	} {
-		if _, err := conn.Exec(ctx, sql); err != nil {
+		if _, err := d.conn.Exec(ctx, sql); err != nil {
 			return err
 		}
 	}

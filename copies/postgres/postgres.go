@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/fields"
+	"github.com/lectern-dev/lectern/copies/internal/since"
 )
 
 // Options configure a [Destination]: the database and the schema, the copied project, and which existing copies it
@@ -47,19 +49,26 @@ type Options struct {
 type Destination struct {
 	Options
 	config *pgx.ConnConfig
+	shape  shape
 	sql    statements
 	conn   *pgx.Conn
 	at     copies.Position
 	// loadTo is the number of the newest change when the first load began; nil after the load.
 	loadTo *int64
-	asText int64
-	views  map[string]*columns.Set // by embeddable
-	stale  map[string]staleView    // by embeddable
+	// unfilled is the position after which rows may lack values in columns that this version added; nil if none do.
+	unfilled *copies.Position
+	asText   int64
+	views    map[string]*columns.Set // by embeddable
+	stale    map[string]staleView    // by embeddable
 }
 
 // New returns the copy that o describes, without connecting to Postgres. The error for a malformed URL does not show
 // the password.
-func New(o Options) (*Destination, error) {
+func New(o Options) (*Destination, error) { return NewAt(o, since.Postgres) }
+
+// NewAt returns the copy as New does, at a revision of the tables. Only tests of this module can make a list of
+// revisions.
+func NewAt(o Options, r since.Table) (*Destination, error) {
 	config, err := pgx.ParseConfig(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("want postgres://USER@HOST:PORT/DATABASE: %w", err)
@@ -68,7 +77,8 @@ func New(o Options) (*Destination, error) {
 		config.RuntimeParams["application_name"] = "lectern sync"
 	}
 	o.Note = copies.Once(o.Note)
-	return &Destination{Options: o, config: config, sql: newStatements(o.Schema)}, nil
+	s := shapeOf(r)
+	return &Destination{Options: o, config: config, shape: s, sql: newStatements(o.Schema, &s)}, nil
 }
 
 // String returns the schema, the database and the host for messages, without the password.
@@ -116,7 +126,7 @@ func (d *Destination) Open(ctx context.Context) (at copies.Position, err error) 
 	if err := d.ensure(ctx); err != nil {
 		return at, d.explain("open", err)
 	}
-	if err := prepare(ctx, conn); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		return at, d.explain("open", err)
 	}
 	return d.at, nil
@@ -169,17 +179,21 @@ func (d *Destination) ensure(ctx context.Context) error {
 		}
 		if len(found) == 0 {
 			d.at, d.loadTo = copies.Position{}, new(int64)
-			if err := create(ctx, tx, d.Schema, d.Mask); err != nil {
+			if err := d.create(ctx, tx); err != nil {
 				return err
 			}
-			d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
-			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete, d.Mask.String())
+			d.views, d.stale, d.unfilled = map[string]*columns.Set{}, map[string]staleView{}, nil
+			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete, d.Mask.String(), d.shape.Number)
 			return err
 		}
 		if found[stateTable] == nil {
 			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(slices.Sorted(maps.Keys(found)), ", "), stateTable)
 		}
-		if err := d.check(ctx, tx, found); err != nil {
+		was, err := d.check(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := d.gain(ctx, tx, found, was); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, d.sql.setURL, d.Source.URL); err != nil {
@@ -201,7 +215,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 // of the copy's tables and of the view of page views.
 func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[string]string, error) {
 	wanted := []string{pageViews}
-	for _, t := range tables {
+	for _, t := range d.shape.tables {
 		wanted = append(wanted, t.name)
 	}
 	rows, err := tx.Query(ctx, relationsOf, d.Schema, wanted)
@@ -220,39 +234,53 @@ func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[
 	return found, err
 }
 
-// check reads the copy's state, and returns an error if the copy is of another source, has other options, or lacks
-// columns.
-func (d *Destination) check(ctx context.Context, tx pgx.Tx, found map[string]map[string]string) error {
-	var version int64
-	var project, url, choice, masked string
-	var soft bool
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.loadTo, &choice, &soft, &masked)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
-	case err != nil:
-		return err
-	case version != layout:
-		return fmt.Errorf("%s has a copy of layout %d; this version of lectern writes layout %d: use the version that made it, or give another --schema", d, version, layout)
-	case project != d.Source.ProjectID:
-		return fmt.Errorf("%s has a copy of project %q, not of %q: give another --schema", d, project, d.Source.ProjectID)
-	case choice != d.Columns.String():
-		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or another --schema for a new copy", d, choice, d.Columns)
-	case soft != d.SoftDelete:
-		return fmt.Errorf("%s has a copy with --soft-delete=%v, not %v: give --soft-delete as before, or another --schema for a new copy", d, soft, d.SoftDelete)
-	case url != d.Source.URL && !d.Moved:
-		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --schema", d, url, d.Source.URL)
+// stored is the row of the table lectern_sync. A column that an older version lacks is zero.
+type stored struct {
+	Layout         int64   `json:"layout"`
+	ProjectID      string  `json:"project_id"`
+	URL            string  `json:"url"`
+	Cursor         string  `json:"cursor"`
+	Seq            int64   `json:"seq"`
+	Project        string  `json:"project"`
+	LoadTo         *int64  `json:"load_to"`
+	Columns        string  `json:"columns"`
+	SoftDelete     bool    `json:"soft_delete"`
+	Masked         string  `json:"masked"`
+	Revision       int64   `json:"revision"`
+	UnfilledFrom   *int64  `json:"unfilled_from"`
+	UnfilledCursor *string `json:"unfilled_cursor"`
+}
+
+// made returns the facts with which the copy was made.
+func (s *stored) made() copies.Made {
+	return copies.Made{
+		Source: copies.Source{URL: s.URL, ProjectID: s.ProjectID}, Layout: s.Layout, Masked: s.Masked,
+		Settings: []copies.Setting{{Flag: "--columns", Value: s.Columns}, {Flag: "--soft-delete", Value: strconv.FormatBool(s.SoftDelete)}},
 	}
-	if err := d.Mask.Check(masked, "another --schema for a new copy"); err != nil {
-		return fmt.Errorf("%s: %w", d, err)
+}
+
+// check reads the copy's state into d, and returns the state. A copy of another source, or with other options, is an
+// error.
+func (d *Destination) check(ctx context.Context, tx pgx.Tx) (was stored, err error) {
+	err = tx.QueryRow(ctx, d.sql.readState).Scan(&was)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return was, fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
 	}
-	return d.checkColumns(found)
+	if err != nil {
+		return was, err
+	}
+	d.at, d.loadTo, d.unfilled = copies.Position{Cursor: was.Cursor, Seq: was.Seq, Project: was.Project}, was.LoadTo, nil
+	if was.UnfilledCursor != nil && was.UnfilledFrom != nil && d.shape.Number >= was.Revision {
+		d.unfilled = &copies.Position{Cursor: *was.UnfilledCursor, Seq: *was.UnfilledFrom}
+	}
+	now := stored{Layout: layout, ProjectID: d.Source.ProjectID, URL: d.Source.URL, Columns: d.Columns.String(), SoftDelete: d.SoftDelete}
+	return was, was.made().Check(now.made(), d.Mask, d.Moved, d.String()+" has a copy", "another --schema for a new copy")
 }
 
 // checkColumns returns an error unless the tables have all columns of the layout, with the same types. Tables may have
 // further columns.
 func (d *Destination) checkColumns(found map[string]map[string]string) error {
-	for _, t := range tables {
+	for _, t := range d.shape.tables {
 		if found[t.name] == nil {
 			return fmt.Errorf("%s lacks the table %s: restore it, or give another --schema for a new copy", d, t.name)
 		}
@@ -403,7 +431,7 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n copies.Newest, loadi
 			return 0, err
 		}
 		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return d.entryRow(&n.Entries[i], fits[i]) })
-		if _, err := tx.CopyFrom(ctx, staged(newEntries), names(stagedEntryColumns), rows); err != nil {
+		if _, err := tx.CopyFrom(ctx, staged(newEntries), names(d.shape.stagedEntries), rows); err != nil {
 			return 0, err
 		}
 		if err := tx.QueryRow(ctx, putEntries).Scan(&refused); err != nil {
@@ -411,8 +439,8 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n copies.Newest, loadi
 		}
 	}
 	if len(n.Events) > 0 {
-		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return d.blank(stagedEventColumns, eventRow(&n.Events[i])), nil })
-		if _, err := tx.CopyFrom(ctx, eventTable, names(stagedEventColumns), rows); err != nil {
+		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return d.blank(d.shape.stagedEvents, d.eventRow(&n.Events[i])), nil })
+		if _, err := tx.CopyFrom(ctx, eventTable, names(d.shape.stagedEvents), rows); err != nil {
 			return 0, err
 		}
 		if !loading {
@@ -442,11 +470,11 @@ func removalColumns(removals []client.Change) []any {
 	return []any{ids, seqs, times, reasons}
 }
 
-// entryRow returns the values of an entry's row, in the order of stagedEntryColumns.
+// entryRow returns the values of an entry's row, in the order of the staging table.
 func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 	e := c.Entry
 	plain := columns.Plain(e.Data)
-	row := append(fields.Values(make([]any, 0, len(stagedEntryColumns)), entryFields, e), c.Seq, plain, fits, nil)
+	row := append(fields.Values(make([]any, 0, len(d.shape.stagedEntries)), d.shape.entryFields, e), c.Seq, plain, fits, nil)
 	if set := d.views[e.EmbeddableID]; len(set.Columns()) > 0 && (!plain || !fits) {
 		shown, err := shownOf(set, e.Data)
 		if err != nil {
@@ -454,7 +482,7 @@ func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 		}
 		row[len(row)-1] = shown
 	}
-	return d.blank(stagedEntryColumns, row), nil
+	return d.blank(d.shape.stagedEntries, row), nil
 }
 
 // blank sets the values of row to null whose columns the mask leaves out, and returns row.
@@ -467,7 +495,7 @@ func (d *Destination) blank(columns []column, row []any) []any {
 	return row
 }
 
-// eventRow returns the values of an event's row, in the order of stagedEventColumns.
-func eventRow(c *client.Change) []any {
-	return append(fields.Values(make([]any, 0, len(stagedEventColumns)), eventFields, c.Event), c.Seq)
+// eventRow returns the values of an event's row, in the order of the staging table.
+func (d *Destination) eventRow(c *client.Change) []any {
+	return append(fields.Values(make([]any, 0, len(d.shape.stagedEvents)), d.shape.eventFields, c.Event), c.Seq)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies"
+	"github.com/lectern-dev/lectern/copies/fields"
 )
 
 // part is a table of records that have no feed, such as experiments, with its rows. rows is nil if the API key may not
@@ -22,25 +22,21 @@ type part struct {
 	rows  iter.Seq2[[]any, error]
 }
 
-// partsOf returns the four tables of records that have no feed, with their rows from p.
-func partsOf(p *copies.Project) []part {
-	return []part{
-		{"embeddable", "embeddables", rowsOf(p.Embeddables, func(e client.EmbeddableWithDefinition) []any {
-			return []any{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
-		})},
-		{"embeddable_version", "embeddable_versions", rowsOf(p.Versions, func(v client.EmbeddableVersionWithDefinition) []any {
-			return []any{v.EmbeddableID, v.Number, v.SavedAt, v.Definition}
-		})},
-		{"experiment", "experiments", rowsOf(copies.Sound(p.Experiments), func(e client.Experiment) []any {
-			return []any{
-				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt, e.UpdatedAt, e.Observations, e.Outcome,
-				e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
-			}
-		})},
-		{"experiment_status", "experiment_history", rowsOf(copies.Sound(p.History), func(c copies.StatusChange) []any {
-			return []any{c.ExperimentID, c.Change, (*string)(c.Status), c.ChangedAt, c.RecordedAt}
-		})},
+// partsOf returns the tables of records that have no feed, with their rows from p.
+func (d *Destination) partsOf(p *copies.Project) []part {
+	all := []part{
+		partOf(&d.shape, "embeddable", "embeddables", p.Embeddables),
+		partOf(&d.shape, "embeddable_version", "embeddable_versions", p.Versions),
+		partOf(&d.shape, "experiment", "experiments", copies.Sound(p.Experiments)),
+		partOf(&d.shape, "experiment_status", "experiment_history", copies.Sound(p.History)),
 	}
+	return slices.DeleteFunc(all, func(p part) bool { return d.shape.columnsOf(p.table) == nil })
+}
+
+// partOf returns a table with the rows of records, in the order of the table's columns.
+func partOf[T any](s *shape, kind, table string, records iter.Seq2[T, error]) part {
+	list := fieldsOf[T](s.columnsOf(table))
+	return part{kind, table, rowsOf(records, func(record T) []any { return fields.Values(nil, list, &record) })}
 }
 
 // rowsOf returns an iterator over the rows that row makes of records. rowsOf returns nil if records is nil.
@@ -67,7 +63,7 @@ func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Proje
 	if p == nil {
 		return nil
 	}
-	for _, part := range partsOf(p) {
+	for _, part := range d.partsOf(p) {
 		if part.rows == nil {
 			continue
 		}
@@ -86,12 +82,12 @@ func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
 	next, stop := iter.Pull2(p.rows)
 	defer stop()
 	var failed error // the error of reading, which the error of CopyFrom would hide
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{d.Schema, p.table}, names(columnsOf(p.table)), pgx.CopyFromFunc(func() ([]any, error) {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{d.Schema, p.table}, names(d.shape.columnsOf(p.table)), pgx.CopyFromFunc(func() ([]any, error) {
 		row, err, ok := next()
 		if failed = err; err != nil || !ok {
 			return nil, err
 		}
-		return d.blank(columnsOf(p.table), row), nil
+		return d.blank(d.shape.columnsOf(p.table), row), nil
 	}))
 	if failed != nil {
 		return fmt.Errorf("read %s: %w", p.table, failed)
@@ -101,8 +97,10 @@ func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
 
 // Tables returns the tables of records that have no feed: the rows in the copy, and the rows that the source has in p.
 func (s *state) Tables(ctx context.Context, p *copies.Project) (list []copies.Table) {
-	for _, part := range partsOf(p) {
-		asRecord := func(row []any) copies.Record { return recordOf(part.table, s.blank(columnsOf(part.table), row)) }
+	for _, part := range s.partsOf(p) {
+		asRecord := func(row []any) copies.Record {
+			return s.recordOf(part.table, s.blank(s.shape.columnsOf(part.table), row))
+		}
 		list = append(list, copies.Table{
 			Kind: part.kind, Source: copies.Records(part.rows, asRecord), Copy: copies.Records(s.stored(ctx, part.table), asRecord),
 		})
@@ -111,7 +109,7 @@ func (s *state) Tables(ctx context.Context, p *copies.Project) (list []copies.Ta
 }
 
 // recordOf returns a row of a table as a record. The record's id is the text of the row's primary key.
-func recordOf(table string, row []any) copies.Record {
+func (s *state) recordOf(table string, row []any) copies.Record {
 	values := slices.Clone(row)
 	for i, v := range values {
 		if t, ok := v.(time.Time); ok {
@@ -119,7 +117,7 @@ func recordOf(table string, row []any) copies.Record {
 		}
 	}
 	var key []string
-	for _, t := range tables {
+	for _, t := range s.shape.tables {
 		if t.name == table {
 			for _, v := range row[:t.keys] {
 				key = append(key, fmt.Sprint(v))
@@ -132,7 +130,7 @@ func recordOf(table string, row []any) copies.Record {
 // stored returns an iterator over the rows of a table in the copy. An error ends the iteration as the last pair.
 func (s *state) stored(ctx context.Context, table string) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
-		rows, err := s.tx.Query(ctx, `SELECT `+listed("", names(columnsOf(table)))+` FROM `+pgx.Identifier{s.Schema, table}.Sanitize())
+		rows, err := s.tx.Query(ctx, `SELECT `+listed("", names(s.shape.columnsOf(table)))+` FROM `+pgx.Identifier{s.Schema, table}.Sanitize())
 		if err == nil {
 			defer rows.Close()
 			for rows.Next() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,7 @@ type state struct {
 // Look returns the copy as the last committed batch left it, and the position after that batch. Look uses a new
 // connection and takes no lock.
 func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Position, err error) {
-	s := &state{Destination: &Destination{Options: d.Options, config: d.config, sql: d.sql}}
+	s := &state{Destination: &Destination{Options: d.Options, config: d.config, shape: d.shape, sql: d.sql}}
 	if err := s.connect(ctx); err != nil {
 		return nil, at, err
 	}
@@ -47,7 +48,14 @@ func (s *state) begin(ctx context.Context) (err error) {
 	if found[stateTable] == nil {
 		return fmt.Errorf("%s has no copy", s.Destination)
 	}
-	if err := s.check(ctx, s.tx, found); err != nil {
+	was, err := s.check(ctx, s.tx)
+	if err != nil {
+		return err
+	}
+	if s.unfilled != nil || len(s.lacking(found, was.Revision)) > 0 {
+		return fmt.Errorf("%s has not yet all values of the columns that a new version of lectern added: run lectern sync without --verify until the copy is current", s.Destination)
+	}
+	if err := s.checkColumns(found); err != nil {
 		return err
 	}
 	return s.loadViews(ctx, s.tx)
@@ -78,7 +86,7 @@ func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
 
 func (s *state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
 	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
-	entry := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
+	entry := names(s.shape.entries, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	// The columns in the JSON have the names of the API's fields.
 	sql := `
 SELECT t.seq, row_to_json(r), NULL, ` + besides("t.entry_data_text", "t.removal_reason") + ` || ` + shownValues("t.entry_columns") + `
@@ -138,6 +146,7 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 	var entries []*copies.Row
 	var texts, shown []any
 	var plains, fits, lacks []bool
+	at := slices.IndexFunc(s.shape.stagedEntries, func(c column) bool { return c.name == dataField })
 	for i, c := range changes {
 		list[i].Change = c
 		if c.Entry == nil {
@@ -153,7 +162,7 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 		if err != nil {
 			return nil, err
 		}
-		entries, texts, shown = append(entries, &list[i]), append(texts, row[dataAt]), append(shown, row[len(row)-1])
+		entries, texts, shown = append(entries, &list[i]), append(texts, row[at]), append(shown, row[len(row)-1])
 		plains, fits, lacks = append(plains, columns.Plain(c.Entry.Data)), append(fits, fit), append(lacks, added)
 	}
 	rows, err := s.tx.Query(ctx, storedData, texts, plains, fits, shown)
@@ -193,7 +202,10 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, `UPDATE `+in(stateTable)+` SET project = $1`, m.Digest); err != nil {
+		// The rows of a repair lack the columns of a newer version, whatever their numbers are.
+		state := `UPDATE ` + in(stateTable) + ` SET project = $1,
+			unfilled_from = CASE WHEN revision > $2 THEN 0 ELSE unfilled_from END, unfilled_cursor = CASE WHEN revision > $2 THEN '' ELSE unfilled_cursor END`
+		if _, err := tx.Exec(ctx, state, m.Digest, d.shape.Number); err != nil {
 			return err
 		}
 		return d.putProject(ctx, tx, m.Project)

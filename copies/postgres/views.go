@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -78,6 +79,11 @@ func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
 	for id, list := range lists {
 		d.views[id] = d.Columns.Restore(list)
+		for _, name := range d.gained("entries") {
+			if there[viewOf(id)] != nil && there[viewOf(id)][name] == "" {
+				d.stale[id] = staleView{}
+			}
+		}
 		for _, c := range list {
 			if kind := there[viewOf(id)][c.Name]; kind != typeOf(c.Type) {
 				d.stale[id] = staleView{retyped: kind != "" || d.stale[id].retyped}
@@ -191,8 +197,10 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 			return err
 		}
 	}
-	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", view,
-		listed("t.", names(entryColumns, "entry_columns", "removed_at", "removal_reason")))
+	shown, values := d.entryNames(list), map[string]string{}
+	for _, name := range shown {
+		values[name] = listed("t.", []string{name})
+	}
 	for i, c := range list {
 		value := "coalesce(t.entry_columns, t.entry_data) ->> " + keys[i]
 		if kind := kindOf(c.Type); kind != "text" {
@@ -200,11 +208,35 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 			// embeddables, the value may be of another type, and the cast would fail.
 			value = fmt.Sprintf("CASE WHEN t.embeddable_id = %s THEN (%s)::%s END", id, value, kind)
 		}
-		fmt.Fprintf(&sql, ",\n    %s AS %s", value, pgx.Identifier{c.Name}.Sanitize())
+		shown, values[c.Name] = append(shown, c.Name), value
 	}
+	// Postgres replaces a view only if the columns that the view has stay first, in their order. A newer version may have
+	// added columns of the table to the view.
+	rows, err = tx.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 ORDER BY attnum`, view)
+	if err != nil {
+		return err
+	}
+	has, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	shown = slices.Concat(has, slices.DeleteFunc(shown, func(name string) bool { return slices.Contains(has, name) }))
+	for i, name := range shown {
+		shown[i] = fmt.Sprintf("%s AS %s", cmp.Or(values[name], listed("t.", []string{name})), pgx.Identifier{name}.Sanitize())
+	}
+	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", view, strings.Join(shown, ",\n    "))
 	fmt.Fprintf(&sql, "\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL", pgx.Identifier{d.Schema, "entries"}.Sanitize(), id)
 	_, err = tx.Exec(ctx, sql.String())
 	return err
+}
+
+// entryNames returns the names of the columns of entries that a view shows before the columns of keys in list. If a key
+// has had the name of a column before a version added the column, the name stays that of the key.
+func (d *Destination) entryNames(list []columns.Column) []string {
+	all := names(d.shape.entries, "entry_columns", "removed_at", "removal_reason")
+	return slices.DeleteFunc(all, func(name string) bool {
+		return slices.ContainsFunc(list, func(c columns.Column) bool { return c.Name == name })
+	})
 }
 
 // typeOf returns the name that Postgres reports for the SQL type of a view's column.

@@ -87,6 +87,26 @@ func (c *cutContext) Apply(ctx context.Context, b *copies.Batch) error {
 	return context.Cause(ctx)
 }
 
+// Unfilled returns the position of d after which rows lack values.
+func (c *cutContext) Unfilled() (copies.Position, bool) { return unfilled(c.Destination) }
+
+// Fill fills with a context that counts its uses.
+func (c *cutContext) Fill(ctx context.Context, f *copies.Filling) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := c.Destination.(copies.Filler).Fill(counted{ctx, &c.left, cancel}, f); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func unfilled(d copies.Destination) (copies.Position, bool) {
+	if f, ok := d.(copies.Filler); ok {
+		return f.Unfilled()
+	}
+	return copies.Position{}, false
+}
+
 type counted struct {
 	context.Context
 	left   *atomic.Int64
@@ -104,6 +124,12 @@ func (c counted) Done() <-chan struct{} {
 type small struct{ copies.Destination }
 
 func (small) Limits() copies.Limits { return copies.Limits{Changes: 20, Bytes: 8 << 10} }
+
+func (s small) Unfilled() (copies.Position, bool) { return unfilled(s.Destination) }
+
+func (s small) Fill(ctx context.Context, f *copies.Filling) error {
+	return s.Destination.(copies.Filler).Fill(ctx, f)
+}
 
 // Small returns d with small batches, so that a test of few records has several.
 func Small(d copies.Destination) copies.Destination { return small{d} }

@@ -1,0 +1,58 @@
+package copies
+
+import (
+	"context"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Filler is a [Destination] whose copy may have columns that a version of this program added after rows were written.
+// [Run] reads the feed again for such rows, while the copy follows the feed.
+type Filler interface {
+	Destination
+	// Unfilled returns the position after which rows may lack values, and whether there is such a position. The caller
+	// has opened the copy.
+	Unfilled() (Position, bool)
+	// Fill adds the values that rows lack, and stores the position after f, in one commit.
+	Fill(ctx context.Context, f *Filling) error
+}
+
+// Filling is a page of the feed that is read again for its values of added columns.
+type Filling struct {
+	Changes []client.Change
+	// Position is the position after Changes. Last reports that no later row lacks values.
+	Position Position
+	Last     bool
+}
+
+// fill reads the feed from the position after which rows lack values up to the position from, and sends the pages to
+// fills. Batches write all columns of the changes after from.
+func (r *run) fill(ctx context.Context, from Position, fills chan<- *Filling) error {
+	d, ok := r.Destination.(Filler)
+	if !ok {
+		return nil
+	}
+	at, unfilled := d.Unfilled()
+	if !unfilled {
+		return nil
+	}
+	for p, err := range r.feed(ctx, client.ChangeQuery{Types: r.Query.Types}, at.Cursor, from) {
+		if err != nil {
+			return err
+		}
+		if n := len(p.Changes); n > 0 {
+			at.Seq = p.Changes[n-1].Seq
+		}
+		at.Cursor = p.NextCursor
+		f := &Filling{Changes: p.Changes, Position: at, Last: p.Current || at.Seq >= from.Seq}
+		select {
+		case fills <- f:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if f.Last {
+			return nil
+		}
+	}
+	return nil
+}

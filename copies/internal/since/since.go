@@ -1,0 +1,19 @@
+// Package since lists what revisions of the copies in Postgres have added to their tables. The list says what a version
+// adds to the copy of an older version, and what an older version leaves unfilled. Only packages of copies and their
+// tests can use another list.
+package since
+
+// Table lists tables and columns by the revision that added them.
+type Table struct {
+	// Since has the revision that added a table, or a column as TABLE.COLUMN. All others are in each copy of the layout.
+	Since map[string]int64
+	// Number is the revision that a build writes. The build leaves out tables and columns of later revisions.
+	Number int64
+}
+
+// Postgres is the list of this version. A field of the API that is new after version 0.1.0 gets the next revision here,
+// and Number becomes that revision. A column that changes its name or its type needs a new layout instead.
+var Postgres = Table{
+	Number: 1,
+	Since:  map[string]int64{"lectern_sync.revision": 1, "lectern_sync.unfilled_from": 1, "lectern_sync.unfilled_cursor": 1},
+}
