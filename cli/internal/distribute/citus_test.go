@@ -53,11 +53,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 		URL: config.NewSecret(server.Superuser(db)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
 		Say: t.Logf,
 	}
-	pool, err := pgdb.Open(ctx, config.NewServerURL(db.ReaderURL), pgdb.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := pgtest.Pool(t, db.ReaderURL, pgdb.Options{})
 	found := func(when string) {
 		t.Helper()
 		if _, err := pgkeys.NewStore(pool).Lookup(ctx, "p", auth.HashKey(key)); err != nil {

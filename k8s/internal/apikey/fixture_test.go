@@ -30,7 +30,6 @@ import (
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -105,10 +104,7 @@ func setup(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	db := pgtest.Database(t, pgkeys.Schema())
-	if b.pool, err = pgdb.Open(t.Context(), config.NewServerURL(db.AdminURL), pgdb.Options{MaxConns: 8}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.pool.Close)
+	b.pool = pgtest.Pool(t, db.AdminURL, pgdb.Options{MaxConns: 8})
 	b.admin = b.adminAt(b.clock)
 	if b.db, err = pgxpool.New(t.Context(), db.OwnerURL); err != nil {
 		t.Fatal(err)

@@ -1,17 +1,21 @@
 package pgtest
 
 import (
+	"cmp"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Pool opens a pool that is closed when t ends.
+// Pool opens a pool that is closed when t ends. If o has no time-outs for a connection, the pool waits for a minute: on a
+// busy machine, Postgres may take seconds to open a connection.
 func Pool(t testing.TB, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
+	o.AcquireTimeout, o.ConnectTimeout = cmp.Or(o.AcquireTimeout, time.Minute), cmp.Or(o.ConnectTimeout, time.Minute)
 	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
 	if err != nil {
 		t.Fatal(err)
