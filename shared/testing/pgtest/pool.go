@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Pool opens a pool that is closed when t ends. If o has no time-outs for a connection, the pool waits for a minute: on a
+// Pool opens a pool that is closed when t ends. If o has no time-outs for a connection, the pool waits for a minute. On a
 // busy machine, Postgres may take seconds to open a connection.
 func Pool(t testing.TB, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
