@@ -100,7 +100,7 @@ func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]st
 func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL, s Schema, log *slog.Logger) (newest bool, err error) {
 	db := stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(passwordOf(owner)))
 	defer func() { err = errors.Join(err, db.Close()) }()
-	sums, err := s.sums()
+	sources, err := s.sources()
 	if err != nil {
 		return false, err
 	}
@@ -108,19 +108,15 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL,
 	if err != nil {
 		return false, err
 	}
-	record := recorder{store, map[int64]string{}}
 	provider, err := goose.NewProvider(goose.DialectCustom, db, s.Migrations,
-		goose.WithStore(record),
+		goose.WithStore(recorder{store, sources}),
 		goose.WithSessionLocker(sessionLock(lockID(s.Name+" migrations"))),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return false, err
 	}
-	for _, source := range provider.ListSources() {
-		record.sums[source.Version] = sums[source.Path]
-	}
-	if err := s.check(ctx, db, sums, provider.ListSources()); err != nil {
+	if err := s.check(ctx, db, sources); err != nil {
 		return false, err
 	}
 	done, err := provider.Up(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,29 +18,35 @@ import (
 // migrated the database, or another program has made the tables.
 var ErrEarlierBuild = errors.New("use an empty database")
 
-// sums returns the SHA-256 of each migration of s in hexadecimal, by the path that goose gives the migration.
-func (s Schema) sums() (map[string]string, error) {
+// source is a file of a migration, with its SHA-256 in hexadecimal.
+type source struct{ file, sum string }
+
+// sources returns the files of s by their versions.
+func (s Schema) sources() (map[int64]source, error) {
 	files, err := fs.Glob(s.Migrations, "*.sql")
 	if err != nil {
 		return nil, err
 	}
-	sums := map[string]string{}
+	all := map[int64]source{}
 	for _, file := range files {
+		version, err := goose.NumericComponent(file)
+		if err != nil {
+			return nil, err
+		}
 		content, err := fs.ReadFile(s.Migrations, file)
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(content)
-		sums[file] = hex.EncodeToString(sum[:])
+		all[version] = source{file, fmt.Sprintf("%x", sha256.Sum256(content))}
 	}
-	return sums, nil
+	return all, nil
 }
 
 // recorder is goose's store for Postgres, with the sum of each migration in the row that records the migration. So the
 // sum is written in the transaction of the migration.
 type recorder struct {
 	database.Store
-	sums map[int64]string // by version
+	sources map[int64]source // by version
 }
 
 // CreateVersionTable creates the table that records the migrations.
@@ -56,14 +61,15 @@ func (r recorder) CreateVersionTable(ctx context.Context, db database.DBTxConn) 
 // Insert records a migration with its sum. Version 0, which goose records in a new table, has none.
 func (r recorder) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
 	_, err := db.ExecContext(ctx, "INSERT INTO "+pgx.Identifier{r.Tablename()}.Sanitize()+" (version_id, is_applied, sha256) VALUES ($1, true, nullif($2, ''))",
-		req.Version, r.sums[req.Version])
+		req.Version, r.sources[req.Version].sum)
 	return err
 }
 
 // check compares the recorded migrations with those of this build. The error names the first migration that was applied
 // with other content, or with no sum at all. Migrations that this build lacks are those of a later version.
-func (s Schema) check(ctx context.Context, db *sql.DB, sums map[string]string, sources []*goose.Source) error {
-	rows, err := db.QueryContext(ctx, "SELECT version_id, coalesce(to_jsonb(m)->>'sha256', '') FROM "+pgx.Identifier{s.Table()}.Sanitize()+" m WHERE version_id > 0")
+func (s Schema) check(ctx context.Context, db *sql.DB, sources map[int64]source) error {
+	rows, err := db.QueryContext(ctx, "SELECT version_id, coalesce(to_jsonb(m)->>'sha256', '') FROM "+pgx.Identifier{s.Table()}.Sanitize()+
+		" m WHERE version_id > 0 ORDER BY version_id")
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == undefinedTable {
 		return nil
 	}
@@ -71,7 +77,6 @@ func (s Schema) check(ctx context.Context, db *sql.DB, sums map[string]string, s
 		return err
 	}
 	defer rows.Close()
-	applied := map[int64]string{}
 	for rows.Next() {
 		var version int64
 		var sum string
@@ -81,15 +86,9 @@ func (s Schema) check(ctx context.Context, db *sql.DB, sums map[string]string, s
 		if sum == "" {
 			return fmt.Errorf("version %d was applied by an unreleased build: %w", version, ErrEarlierBuild)
 		}
-		applied[version] = sum
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	for _, source := range sources {
-		if sum, ok := applied[source.Version]; ok && sum != sums[source.Path] {
-			return fmt.Errorf("%s was applied with other content by an unreleased build: %w", source.Path, ErrEarlierBuild)
+		if own, ok := sources[version]; ok && own.sum != sum {
+			return fmt.Errorf("%s was applied with other content by an unreleased build: %w", own.file, ErrEarlierBuild)
 		}
 	}
-	return nil
+	return rows.Err()
 }
