@@ -255,17 +255,18 @@ func (r *run) copy(ctx context.Context) (err error) {
 		defer close(batches)
 		return r.read(ctx, from, batches)
 	})
+	filler, _ := r.Destination.(Filler)
 	fills := make(chan *Filling)
 	group.Go(func() error {
 		defer close(fills)
-		return r.fill(ctx, from, fills)
+		return r.fill(ctx, filler, from, fills)
 	})
-	group.Go(func() error { return r.write(ctx, batches, fills) })
+	group.Go(func() error { return r.write(ctx, batches, filler, fills) })
 	return group.Wait()
 }
 
-// write passes batches and fills to the destination, until both channels are closed.
-func (r *run) write(ctx context.Context, batches <-chan *Batch, fills <-chan *Filling) error {
+// write passes batches to the destination and fills to filler, until both channels are closed.
+func (r *run) write(ctx context.Context, batches <-chan *Batch, filler Filler, fills <-chan *Filling) error {
 	for batches != nil || fills != nil {
 		select {
 		case b, ok := <-batches:
@@ -283,7 +284,7 @@ func (r *run) write(ctx context.Context, batches <-chan *Batch, fills <-chan *Fi
 				fills = nil
 				continue
 			}
-			if err := r.Destination.(Filler).Fill(ctx, f); err != nil { //nolint:errcheck,forcetypeassert // fill sends to a Filler only
+			if err := filler.Fill(ctx, f); err != nil {
 				return err
 			}
 			r.batches++

@@ -26,13 +26,12 @@ type Filling struct {
 }
 
 // fill reads the feed from the position after which rows lack values up to the position from, and sends the pages to
-// fills. Batches write all columns of the changes after from.
-func (r *run) fill(ctx context.Context, from Position, fills chan<- *Filling) error {
-	d, ok := r.Destination.(Filler)
-	if !ok {
+// fills. Batches write all columns of the changes after from. If filler is nil, no row lacks values.
+func (r *run) fill(ctx context.Context, filler Filler, from Position, fills chan<- *Filling) error {
+	if filler == nil {
 		return nil
 	}
-	at, unfilled := d.Unfilled()
+	at, unfilled := filler.Unfilled()
 	if !unfilled {
 		return nil
 	}

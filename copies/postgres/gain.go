@@ -53,7 +53,10 @@ func (d *Destination) gain(ctx context.Context, tx pgx.Tx, found map[string]map[
 	if was.Revision > d.shape.Number {
 		d.Note(fmt.Sprintf("A newer version of lectern has added columns to the copy. This version leaves the columns empty in rows after change %d. The newer version fills them.", was.Seq))
 		_, err := tx.Exec(ctx, `UPDATE `+state+` SET unfilled_from = coalesce(unfilled_from, seq), unfilled_cursor = coalesce(unfilled_cursor, cursor)`)
-		return errorOr(err, func() error { return d.checkColumns(found) })
+		if err != nil {
+			return err
+		}
+		return d.checkColumns(found)
 	}
 	list := d.lacking(found, was.Revision)
 	var added []string
@@ -154,9 +157,10 @@ func (d *Destination) Fill(ctx context.Context, f *copies.Filling) error {
 				events = append(events, d.blank(eventColumns, fields.Values([]any{c.Seq}, eventFields, c.Event)))
 			}
 		}
-		return errorOr(d.fill(ctx, tx, "entries", newEntries, entryColumns, entries), func() error {
-			return d.fill(ctx, tx, "events", newEvents, eventColumns, events)
-		})
+		if err := d.fill(ctx, tx, "entries", newEntries, entryColumns, entries); err != nil {
+			return err
+		}
+		return d.fill(ctx, tx, "events", newEvents, eventColumns, events)
 	})
 	if err != nil {
 		d.unfilled = was
@@ -193,12 +197,4 @@ UPDATE `+pgx.Identifier{d.Schema, table}.Sanitize()+` AS t SET (`+listed("", gai
 FROM pg_temp.`+staging+` AS n
 WHERE (`+listed("t.", key)+`) = (`+listed("n.", key)+`) AND t.seq = n.seq AND ROW(`+listed("t.", gained)+`) IS DISTINCT FROM ROW(`+listed("n.", gained)+`)`)
 	return err
-}
-
-// errorOr returns err, or the error of then if err is nil.
-func errorOr(err error, then func() error) error {
-	if err != nil {
-		return err
-	}
-	return then()
 }
