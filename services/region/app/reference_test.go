@@ -42,10 +42,11 @@ func TestLongReferenceInBrowser(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	ctx, cancel = chromedp.NewExecAllocator(ctx, flags(t, chromium)...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, flags(chromium)...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
+	defer func() { _ = chromedp.Cancel(ctx) }() // waits for the browser, and removes its folder
 	seen := watch(ctx)
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.EmulateViewport(1400, 2400), chromedp.Navigate(s.URL+"/docs")); err != nil {
 		t.Fatal(err)
@@ -131,9 +132,9 @@ func watch(ctx context.Context) *browserLog {
 	return w
 }
 
-func flags(t *testing.T, chromium string) []chromedp.ExecAllocatorOption {
+func flags(chromium string) []chromedp.ExecAllocatorOption {
 	return append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(chromium), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
 }
