@@ -4,12 +4,11 @@
 //   - A change is visible once the cached copy is older than TTL, as long as the source answers within 200 ms.
 //   - A copy that is in use is renewed in the background, from half its TTL on.
 //   - Concurrent requests for the same project share one look-up.
-//   - While the source fails, the cache serves a copy until the copy is older than Stale. The next try for a project
+//   - While the source fails, the cache serves a copy until the copy is older than 10 minutes. The next try for a project
 //     that is asked for comes after a second, or after TTL if TTL is shorter.
 package cache
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -20,17 +19,10 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Options holds the settings of a Cache: the age and the number of cached zones.
+// Options holds the settings of a Cache.
 type Options struct {
 	// How long a cached region is used before it is read from Postgres again.
 	TTL time.Duration `env:"REGION_CACHE_TTL" envDefault:"5s"`
-
-	// Stale is the greatest age of a region that is served while Postgres cannot be reached. A longer TTL takes its
-	// place. Only tests set Stale. 0: 10 minutes, longer than a failover.
-	Stale time.Duration `env:"-"`
-
-	// Size is how many regions the process caches. Only tests set Size. 0: 100,000, some 30 MB.
-	Size int `env:"-"`
 }
 
 // Validate reports a REGION_CACHE_TTL that is not from 10 ms to 1 h.
@@ -42,8 +34,12 @@ func (o Options) Validate() error {
 }
 
 const (
-	// usualSize is the default of Size, in zones. Each zone takes some 300 bytes.
-	usualSize = 100_000
+	// capacity is how many zones the process caches: some 30 MB when full.
+	capacity = 100_000
+
+	// stale is the greatest age of a zone that is served while Postgres cannot be reached, and is longer than a failover. A
+	// longer TTL takes its place.
+	stale = 10 * time.Minute
 
 	// loadTimeout bounds one look-up at the source.
 	loadTimeout = 2 * time.Second
@@ -82,11 +78,11 @@ type entry struct {
 
 // New returns a Cache of the zones that source looks up. The caller closes the Cache.
 func New(source Source, o Options) *Cache {
-	kept := max(o.TTL, cmp.Or(o.Stale, 10*time.Minute))
+	kept := max(o.TTL, stale)
 	return &Cache{
 		source: loader{source: source, ttl: o.TTL},
 		copies: otter.Must(&otter.Options[string, entry]{
-			MaximumSize: cmp.Or(o.Size, usualSize),
+			MaximumSize: capacity,
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, entry]) time.Duration {
 				return max(1, time.Until(e.Value.loadedAt.Add(kept))) // otter never expires an entry after 0 or less
 			}),

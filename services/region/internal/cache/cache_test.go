@@ -61,7 +61,7 @@ func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 	return found, nil
 }
 
-var options = Options{TTL: 5 * time.Second, Stale: time.Minute, Size: 1000}
+var options = Options{TTL: 5 * time.Second}
 
 // run runs test in a synctest bubble with fake time. The cache's source returns Berlin.
 func run(t *testing.T, test func(t *testing.T, s *fakeSource, c *Cache)) {
@@ -136,15 +136,15 @@ func TestConcurrentRequestsShareOneLookUp(t *testing.T) {
 	})
 }
 
-// TestLookUpSlowerThanTheCopysLife checks that a look-up that takes longer than its copy may live leaves no copy.
-func TestLookUpSlowerThanTheCopysLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{}
-		s.set(t, berlin)
-		c := New(s.find, Options{TTL: 100 * time.Millisecond, Stale: 100 * time.Millisecond, Size: 10})
-		defer c.Close()
-		s.delay.Store(int64(time.Second))
+// TestLookUpThatOutlivesTheCopy checks that a copy is not kept if it becomes too old while a look-up for its renewal hangs.
+func TestLookUpThatOutlivesTheCopy(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
+		time.Sleep(stale - loadTimeout/2)
+		s.delay.Store(int64(time.Hour))
+		expect(t, c, berlin)
+		time.Sleep(loadTimeout)
+		s.delay.Store(0)
 		s.fail(errors.New("down"))
 		if got, err := c.Get(t.Context(), "pr_1"); err == nil {
 			t.Errorf("answered %q, whose copy is too old", got.Name())
@@ -157,12 +157,12 @@ func TestSourceDown(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
 		s.fail(down)
-		for age := time.Duration(0); age < options.Stale-2*time.Second; age += 100 * time.Millisecond {
+		for age := time.Duration(0); age < stale-2*time.Second; age += 100 * time.Millisecond {
 			expect(t, c, berlin)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := s.asked.Load(); n > 70 {
-			t.Errorf("a source that is down was asked %d times in a minute", n)
+		if n := s.asked.Load(); n > 700 {
+			t.Errorf("a source that is down was asked %d times in 10 minutes", n)
 		}
 		if _, err := c.Get(t.Context(), "pr_cold"); !errors.Is(err, down) {
 			t.Errorf("a project without a copy: %v", err)
@@ -226,20 +226,18 @@ func TestRequestEndsBeforeItsLookUp(t *testing.T) {
 }
 
 func TestSizeIsBounded(t *testing.T) {
-	o := options
-	o.Size = 100
 	s := &fakeSource{}
 	s.set(t, berlin)
-	c := New(s.find, o)
+	c := New(s.find, options)
 	defer c.Close()
-	for i := range 10_000 {
+	for i := range 2 * capacity {
 		if _, err := c.Get(t.Context(), strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	copies := c.copies.(*otter.Cache[string, entry])
 	copies.CleanUp()
-	if n := copies.EstimatedSize(); n > 100 {
+	if n := copies.EstimatedSize(); n > capacity {
 		t.Errorf("%d zones are held", n)
 	}
 }
@@ -251,7 +249,7 @@ func TestValidate(t *testing.T) {
 		ok   bool
 	}{
 		{"usual", options, true},
-		{"no TTL", Options{Size: 1}, false},
+		{"no TTL", Options{}, false},
 	} {
 		if err := tt.in.Validate(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
