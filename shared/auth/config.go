@@ -34,18 +34,6 @@ type Config struct {
 	// How long after Postgres was read a copy of a key is used, in Redis and in processes together; from 2s to 1m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// MaxLookups is how many look-ups of keys one process may have in flight. Another request whose key is not cached
-	// waits half a second, then gets 429. Tests set it; 0: 64, which is many thousand new keys a second.
-	MaxLookups int `env:"-"`
-
-	// LookupLimit is how long one look-up of a key may take. Tests set it, because a busy machine may take seconds to open a
-	// connection; 0: 2 s.
-	LookupLimit time.Duration `env:"-"`
-
-	// UnknownRate is how many refused keys one client address may try a second at one process. Further ones get 429
-	// unless their key is cached. Tests set it; 0: 50, far above what clients with an old key send.
-	UnknownRate int `env:"-"`
-
 	// The OpenID providers whose tokens (Authorization: Bearer) are accepted, as a JSON list. Each has a url, as in the
 	// claim iss of its tokens, and audiences, of which a token has one. Each may have a caFile
 	// with certificates, a groupsClaim, and a tokenFile to read its keys with. Not set: no tokens are accepted.

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -30,7 +29,7 @@ const (
 	// gets 429.
 	slotWait = 500 * time.Millisecond
 
-	// lookupLimit is how long one look-up may take if [VerifierOptions.LookupLimit] is 0.
+	// lookupLimit is how long one look-up may take, unless [VerifierOptions.LookupLimit] is longer.
 	lookupLimit = 2 * time.Second
 
 	// capacity is how many keys a process caches, refused ones included: about 30 MB when full.
@@ -52,7 +51,7 @@ type VerifierOptions struct {
 	// MaxLookups is how many look-ups may be in flight. Required.
 	MaxLookups int
 
-	// LookupLimit is how long one look-up may take. 0: 2 s.
+	// LookupLimit is how long one look-up may take, if that is over 2 s.
 	LookupLimit time.Duration
 
 	// UnknownRate is how many refused keys one client network may try a second. 0: any number.
@@ -270,7 +269,7 @@ func (l loader) Reload(ctx context.Context, holder rightsHolder, old *keyCopy) (
 // Load asks the store about a key and returns the answer as a copy; a refusal is also a copy. The error is an apierr:
 // RateLimited if too many look-ups are in flight, or else the fault of the store, usually Unavailable.
 func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.o.LookupLimit, lookupLimit))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(l.o.LookupLimit, lookupLimit))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	// A look-up that finds a free slot takes it, even if this goroutine ran late.

@@ -3,7 +3,6 @@
 package authn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +27,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
-// useInterval is how often the process writes to the database when keys were last used.
-const useInterval = 30 * time.Second
+const (
+	// useInterval is how often the process writes to the database when keys were last used.
+	useInterval = 30 * time.Second
+
+	// maxLookups is how many look-ups of keys one process may have in flight: many thousand new keys a second.
+	maxLookups = 64
+)
 
 // Options configures an [Authenticator] or an [Admin]: its log, traces, metrics and pool. The zero value is valid.
 type Options struct {
@@ -143,7 +147,8 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		a.background.Go(func() { a.tokens.Run(background) })
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
-		Foreign: foreign, Issuers: issuers, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), LookupLimit: cfg.LookupLimit, UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
+		Foreign: foreign, Issuers: issuers, Uses: a.uses,
+		MaxLookups: maxLookups, LookupLimit: 2 * o.Pool.AcquireTimeout, UnknownRate: trustedkeys.RefusedPerSecond,
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

@@ -54,7 +54,6 @@ func On(t testing.TB, db pgtest.DB, redisURL config.ServerURL) *Keys {
 	if err := config.Load(&k.Config, environ); err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
-	k.Config.LookupLimit = time.Minute // as patient
 	admin, err := authn.OpenAdmin(t.Context(), k.Config, authn.Options{Pool: patient})
 	if err != nil {
 		t.Fatalf("authtest: %v", err)

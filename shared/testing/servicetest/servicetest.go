@@ -101,8 +101,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	ready := make(chan struct{})
 	c := common(&cfg)
 	c.LogOutput = s.log
-	c.Auth.LookupLimit = time.Minute // on a busy machine, Postgres may take seconds to open a connection
-	c.StopTimeout = time.Minute      // as patient
+	c.StopTimeout = time.Minute // a busy machine may do nothing for seconds
 	c.HTTP.Ready = func(public, internal net.Addr) {
 		s.URL, s.InternalURL = "http://"+public.String(), "http://"+internal.String()
 		close(ready)
