@@ -2,7 +2,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,10 +22,6 @@ import (
 type Config struct {
 	service.Config
 	API api.Config
-
-	// Build is the name of the build in the ETags of insights. Only tests set Build. If Build is empty, the name is
-	// that of the running binary.
-	Build string `env:"-"`
 }
 
 // Run serves requests until ctx ends, and then shuts down gracefully. If MIGRATE_ON_START is true, Run first migrates,
@@ -68,7 +63,7 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Insights: func() api.Insights { return reader.Pinned() },
 		Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
-		Build: cmp.Or(cfg.Build, telemetry.Build()),
+		Build: telemetry.Build(),
 	})
 	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), admission.Measure(p.Telemetry.MeterProvider, waits))
 	if err != nil {

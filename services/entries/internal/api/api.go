@@ -39,7 +39,7 @@ type Config struct {
 	admission.WaitOptions
 }
 
-// Options holds the settings and the dependencies that [Routes] needs. All fields except Build are required.
+// Options holds the settings and the dependencies that [Routes] needs. All fields are required.
 type Options struct {
 	Config Config
 	Store  Reader
