@@ -11,6 +11,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -29,17 +30,18 @@ type Options struct {
 	// How long a batch is retried while the database is unavailable. The request then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
-	// BatchRecords is how many lines a batch has at most. Only tests set BatchRecords. 0: 1000, because larger batches
-	// are hardly faster.
-	BatchRecords int `env:"-"`
-
 	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome). Nil counts nothing.
 	MeterProvider metric.MeterProvider `env:"-"`
 }
 
-// batchBytes is the size in bytes of the lines at which a batch is stored before it has BatchRecords lines. A request
-// holds at most two batches, each of up to this size and one line more.
-const batchBytes = 4 << 20
+const (
+	// batchRecords is how many lines a batch has at most. Larger batches are hardly faster.
+	batchRecords = 1000
+
+	// batchBytes is the size in bytes of the lines at which a batch is stored before it has batchRecords lines. A request
+	// holds at most two batches, each of up to this size and one line more.
+	batchBytes = 4 << 20
+)
 
 // Validate reports each setting of the environment that is out of range. The error joins a [*config.Fault] for each.
 func (o Options) Validate() error {
@@ -56,15 +58,8 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// withDefaults sets the defaults of fields that must not be zero, so that a literal Options{} works.
+// withDefaults sets the default of MaxRecordBytes, so that a literal Options{} works.
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		value *int
-		usual int
-	}{{&o.MaxRecordBytes, 16 << 20}, {&o.BatchRecords, 1000}} {
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
-	}
+	o.MaxRecordBytes = cmp.Or(o.MaxRecordBytes, 16<<20)
 	return o
 }

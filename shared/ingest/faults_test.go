@@ -48,9 +48,9 @@ func TestABatchIsRepeatedWhileTheDatabaseIsAway(t *testing.T) {
 		}
 		return nil
 	}}
-	got := mustPost(t, &s, ingest.Options{BatchRecords: 10, RetryTime: time.Minute}, notesBody(30))
-	if got.Stored != 30 || s.calls != 5 {
-		t.Errorf("stored %d in %d calls, want 30 in 5", got.Stored, s.calls)
+	got := mustPost(t, &s, ingest.Options{RetryTime: time.Minute}, notesBody(3000))
+	if got.Stored != 3000 || s.calls != 5 {
+		t.Errorf("stored %d in %d calls, want 3000 in 5", got.Stored, s.calls)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
 				}
 				return nil
 			}}
-			code, _, body := post(t, &s, ingest.Options{BatchRecords: 10, RetryTime: time.Millisecond}, notesBody(1000))
+			code, _, body := post(t, &s, ingest.Options{RetryTime: time.Millisecond}, notesBody(3000))
 			if code != tt.want || strings.Contains(body, "stored") || strings.Contains(body, "column") {
 				t.Errorf("answer %d %s, want %d without the stored records or the cause", code, body, tt.want)
 			}
@@ -81,7 +81,7 @@ func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
 }
 
 func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
-	bad := map[string]bool{"n0": true, "n7": true, "n8": true, "n99": true}
+	bad := map[string]bool{"n0": true, "n7": true, "n8": true, "n1099": true}
 	s := fakeStore{before: func(_ int, _ string, records []note) error {
 		for _, n := range records {
 			if bad[n.ID] {
@@ -90,11 +90,11 @@ func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
 		}
 		return nil
 	}}
-	got := mustPost(t, &s, ingest.Options{BatchRecords: 50}, notesBody(100))
-	if got.Stored != 96 || got.Rejected != 4 {
-		t.Fatalf("stored %d, rejected %d; want 96, 4", got.Stored, got.Rejected)
+	got := mustPost(t, &s, ingest.Options{}, notesBody(1100))
+	if got.Stored != 1096 || got.Rejected != 4 {
+		t.Fatalf("stored %d, rejected %d; want 1096, 4", got.Stored, got.Rejected)
 	}
-	for i, line := range []int64{1, 8, 9, 100} {
+	for i, line := range []int64{1, 8, 9, 1100} {
 		if r := got.Rejects[i]; r.Line != line || r.Code != ingest.InvalidField || !strings.Contains(r.Message, "22021") {
 			t.Errorf("reject %d is %+v, want line %d", i, r, line)
 		}
@@ -180,8 +180,8 @@ func dial(t *testing.T, addr string, length int, body string) net.Conn {
 
 func TestABodyThatBreaksOff(t *testing.T) {
 	var s fakeStore
-	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2}, time.Minute)
-	conn := dial(t, addr, 10_000, notesBody(3))
+	addr, ended := server(t, &s, ingest.Options{}, time.Minute)
+	conn := dial(t, addr, 1<<20, notesBody(1001))
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 
 func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
 	s := fakeStore{before: func(int, string, []note) error { return errors.New("broken") }}
-	addr, _ := server(t, &s, ingest.Options{BatchRecords: 1}, time.Minute)
-	conn := dial(t, addr, 1<<20, notesBody(2)) // sends nothing after this part of the body
+	addr, _ := server(t, &s, ingest.Options{}, time.Minute)
+	conn := dial(t, addr, 1<<20, notesBody(1001)) // sends nothing after this part of the body
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatalf("no answer while the sender is silent: %v", err)

@@ -186,20 +186,18 @@ func TestLineNumbersAndEnds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, batch := range []int{1, 2, 1000} {
-				var s fakeStore
-				got := mustPost(t, &s, ingest.Options{MaxRecordBytes: 2048, BatchRecords: batch}, tt.in)
-				var rejects []string
-				for _, r := range got.Rejects {
-					rejects = append(rejects, fmt.Sprintf("%d %s", r.Line, r.Code))
-				}
-				stored := strings.ReplaceAll(strings.Join(s.keys(), " "), "pr_1/", "")
-				if stored != tt.want || int(got.Stored) != len(s.keys()) {
-					t.Errorf("batches of %d: stored %q (%d), want %q", batch, stored, got.Stored, tt.want)
-				}
-				if diff := cmp.Diff(tt.rejects, rejects); diff != "" {
-					t.Errorf("batches of %d: rejects (-want +got):\n%s", batch, diff)
-				}
+			var s fakeStore
+			got := mustPost(t, &s, ingest.Options{MaxRecordBytes: 2048}, tt.in)
+			var rejects []string
+			for _, r := range got.Rejects {
+				rejects = append(rejects, fmt.Sprintf("%d %s", r.Line, r.Code))
+			}
+			stored := strings.ReplaceAll(strings.Join(s.keys(), " "), "pr_1/", "")
+			if stored != tt.want || int(got.Stored) != len(s.keys()) {
+				t.Errorf("stored %q (%d), want %q", stored, got.Stored, tt.want)
+			}
+			if diff := cmp.Diff(tt.rejects, rejects); diff != "" {
+				t.Errorf("rejects (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -223,7 +221,7 @@ func TestLongestLine(t *testing.T) {
 
 func TestTheFirstThousandRejectsAreListedAndAllCounted(t *testing.T) {
 	var s fakeStore
-	got := mustPost(t, &s, ingest.Options{BatchRecords: 300}, strings.Repeat("bad\n"+noteLine("pr_1", "a", "")+"\n", 2500))
+	got := mustPost(t, &s, ingest.Options{}, strings.Repeat("bad\n"+noteLine("pr_1", "a", "")+"\n", 2500))
 	if got.Rejected != 2500 || got.Stored != 1 || got.Existing != 2499 || len(got.Rejects) != 1000 {
 		t.Fatalf("stored %d, existing %d, rejected %d, listed %d", got.Stored, got.Existing, got.Rejected, len(got.Rejects))
 	}

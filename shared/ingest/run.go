@@ -111,7 +111,7 @@ func (r *run[T]) readAll(l *lines, full, free chan *batch[T], failed chan struct
 // fill reads lines into b until b is full or the lines end. The error is that of the lines, io.EOF at their end.
 func (r *run[T]) fill(b *batch[T], l *lines) error {
 	b.reset()
-	for len(b.records)+len(b.rejects) < r.options.BatchRecords && b.bytes < batchBytes {
+	for len(b.records)+len(b.rejects) < batchRecords && b.bytes < batchBytes {
 		line, tooLong, err := l.next()
 		if err != nil {
 			return err
