@@ -69,13 +69,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	parts.Add(tel.Shutdown)
 
 	store := &policy.Store{}
-	pool := dial.NewPool(dial.Options{
-		Guard: cfg.Egress.Guard(), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
-	})
+	pool := dial.NewPool(dial.Options{Guard: cfg.Egress.Guard(), Resolver: cfg.Resolver})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
-		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, TemplatedReadTimeout: cmp.Or(cfg.TemplatedReadTimeout, time.Minute),
+		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory,
 		ClientConcurrent: cfg.ClientConcurrent, TotalTimeout: cmp.Or(cfg.TotalTimeout, 15*time.Minute), Stall: cfg.HTTP.WriteTimeout,
 	}
 	keys, err := openKeys(ctx, cfg, tel, &o)

@@ -42,10 +42,6 @@ type Config struct {
 	// change is in force when its author has switched to the browser.
 	ManifestsPoll time.Duration `env:"-"`
 
-	// TemplatedReadTimeout is how long a body with placeholders may take to arrive. Tests set it; 0: a minute, enough for
-	// the largest body at 170 KB a second.
-	TemplatedReadTimeout time.Duration `env:"-"`
-
 	HTTP      httpserver.Config
 	Auth      auth.Config
 	Pool      pgdb.Options
@@ -60,10 +56,6 @@ type Config struct {
 	// LogOutput takes the log. Nil: standard error.
 	LogOutput io.Writer `env:"-"`
 }
-
-// maxAnswerHeaderBytes bounds the headers of a target's answer, in bytes. The bound is far above the limits of browsers
-// and servers.
-const maxAnswerHeaderBytes = 256 << 10
 
 // Validate returns an error that lists the proxy's own settings that are not allowed, or nil. It does not check the
 // nested settings, such as HTTP.

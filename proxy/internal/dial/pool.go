@@ -13,16 +13,12 @@ import (
 	"github.com/lectern-dev/lectern/proxy/egress"
 )
 
-// Options holds the guard, the resolver and the limits that all transports of a Pool share.
+// Options holds the guard and the resolver that all transports of a Pool share.
 type Options struct {
 	// Guard decides which addresses may be dialled. Required.
 	Guard *egress.Guard
 	// Resolver looks up names. Nil: net.DefaultResolver.
 	Resolver *net.Resolver
-	// MaxHeaderBytes bounds the headers of an answer, in bytes. 0: 256 KiB.
-	MaxHeaderBytes int64
-	// IdleTimeout is how long a connection without a request is kept. 0: 90 s.
-	IdleTimeout time.Duration
 }
 
 // Pool keeps one http.Transport for each Key, so that endpoints share no connections. Some targets apply the first
@@ -48,17 +44,14 @@ type Key struct {
 	Headers time.Duration
 }
 
+// maxHeaderBytes bounds the headers of an answer. The bound is far above the limits of browsers and servers.
+const maxHeaderBytes = 256 << 10
+
 // connectWithin is the time limit of a connection attempt, and of the TLS handshake, when Key.Connect is 0.
 const connectWithin = time.Minute
 
-// NewPool returns a Pool without transports. A limit of 0 in o means the default that Options names.
+// NewPool returns a Pool without transports.
 func NewPool(o Options) *Pool {
-	if o.MaxHeaderBytes == 0 {
-		o.MaxHeaderBytes = 256 << 10
-	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = 90 * time.Second
-	}
 	return &Pool{o: o, transports: map[Key]*http.Transport{}}
 }
 
@@ -104,8 +97,8 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 		DisableCompression:     true, // the caller and the target negotiate the encoding
 		MaxIdleConns:           1024,
 		MaxIdleConnsPerHost:    64,
-		IdleConnTimeout:        p.o.IdleTimeout,
-		MaxResponseHeaderBytes: p.o.MaxHeaderBytes,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
 		WriteBufferSize:        32 << 10,
 		ReadBufferSize:         32 << 10,

@@ -3,7 +3,6 @@ package forward
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
@@ -53,7 +52,7 @@ func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 	default:
 		scope := s.Scope(in.project, in.environment)
 		var d decision
-		d, err = decide(r, in, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody, time.Minute), "")
+		d, err = decide(r, in, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody), "")
 		defer d.body.release()
 		if err == nil {
 			_, err = build(in.target, d, DefaultMaxTemplatedBody)

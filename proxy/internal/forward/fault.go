@@ -41,9 +41,9 @@ func tooLarge(maxBytes int64) error {
 	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is larger than the %d bytes that are allowed here.", maxBytes))
 }
 
-// tooSlow returns the refusal for a body with placeholders that took longer than timeout to arrive.
-func tooSlow(timeout time.Duration) error {
-	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", timeout)).
+// tooSlow returns the refusal for a body with placeholders that took longer than bodyTimeout to arrive.
+func tooSlow() error {
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", bodyTimeout)).
 		Because(fault("the caller's body arrived too slowly"))
 }
 

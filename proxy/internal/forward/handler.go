@@ -69,8 +69,6 @@ type Options struct {
 	// TemplatedMemory bounds all bodies with placeholders together, in bytes. One endpoint may take half of the memory,
 	// and one client address without a key a quarter. Required.
 	TemplatedMemory int64
-	// TemplatedReadTimeout bounds the time to read a body with placeholders. Required.
-	TemplatedReadTimeout time.Duration
 	// ClientConcurrent bounds the requests without a key that one client address may have in flight. 0: no bound.
 	ClientConcurrent int
 	// TotalTimeout bounds a request that is not a stream, unless its endpoint sets a total time. 0: no bound.
@@ -108,7 +106,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/proxy"), metrics: m,
-		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory, o.TemplatedReadTimeout), buffers: relay.Buffers{Clear: true},
+		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory), buffers: relay.Buffers{Clear: true},
 	}
 	o.Store.OnReplace(h.forget)
 	return h, nil

@@ -16,20 +16,22 @@ import (
 // heldBodies limits the memory of all bodies with placeholders, the length of each body, and the time to read each
 // body.
 type heldBodies struct {
-	maxBytes int64         // length of one body
-	memory   int64         // bytes of all bodies together
-	timeout  time.Duration // to read one body
+	maxBytes int64 // length of one body
+	memory   int64 // bytes of all bodies together
 	taken    *usage
 	// examining bounds how many bodies are examined at a time. The names of a JSON body take many times the memory of
 	// the body.
 	examining chan struct{}
 }
 
-func newHeldBodies(maxBytes, memory int64, timeout time.Duration) *heldBodies {
+func newHeldBodies(maxBytes, memory int64) *heldBodies {
 	return &heldBodies{
-		maxBytes: maxBytes, memory: memory, timeout: timeout, taken: newUsage(), examining: make(chan struct{}, maxExamining),
+		maxBytes: maxBytes, memory: memory, taken: newUsage(), examining: make(chan struct{}, maxExamining),
 	}
 }
+
+// bodyTimeout is how long a body with placeholders may take to arrive. It is enough for the largest body at 170 KB a second.
+const bodyTimeout = time.Minute
 
 // maxExamining is how many bodies are examined at a time. Each examination keeps a processor busy.
 const maxExamining = 2
@@ -115,7 +117,7 @@ func bodyMedia(h http.Header) (media template.Media, boundary string, err error)
 // read reads a body to its end into h.text, and refuses a body over a limit of heldBodies. The server bounds the time
 // of each read, so read refuses a slow body at most one read after the deadline.
 func (h *heldBody) read(body io.Reader) error {
-	deadline := time.Now().Add(h.of.timeout)
+	deadline := time.Now().Add(bodyTimeout)
 	for {
 		if len(h.text) == cap(h.text) {
 			if err := h.grow(); err != nil {
@@ -133,7 +135,7 @@ func (h *heldBody) read(body io.Reader) error {
 		case err != nil:
 			return bodyFault(err)
 		case time.Now().After(deadline):
-			return tooSlow(h.of.timeout)
+			return tooSlow()
 		}
 	}
 }

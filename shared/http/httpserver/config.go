@@ -67,10 +67,6 @@ type Config struct {
 	// Whether the internal address serves Go's profiles under /debug/pprof/.
 	Pprof bool `env:"PPROF" envDefault:"false"`
 
-	// MaxHeaderBytes bounds the request line and the headers together, in bytes. Only tests set MaxHeaderBytes. 0: 32
-	// KiB, enough for a long token and large cookies.
-	MaxHeaderBytes int `env:"-"`
-
 	// Public is the open listener of the documented paths. Nil: LISTEN_PUBLIC is opened.
 	Public net.Listener `env:"-"`
 

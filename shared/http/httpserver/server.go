@@ -5,7 +5,6 @@
 package httpserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +85,9 @@ type listener struct {
 // a client that takes longer is stalled or hostile.
 const readHeaderTimeout = 5 * time.Second
 
+// maxHeaderBytes bounds the request line and the headers together. The bound allows a long token and large cookies.
+const maxHeaderBytes = 32 << 10
+
 // New returns a Server that does not listen yet, and adds the operational paths to o.Internal. [Server.Run] opens the
 // listeners. The error reports metrics or a compression that cannot be set up.
 func New(o Options) (*Server, error) {
@@ -134,7 +136,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			DisableGeneralOptionsHandler: true, // "OPTIONS *" gets our 404, not an empty 200
 			ReadHeaderTimeout:            readHeaderTimeout,
 			IdleTimeout:                  o.Config.IdleTimeout,
-			MaxHeaderBytes:               cmp.Or(o.Config.MaxHeaderBytes, 32<<10),
+			MaxHeaderBytes:               maxHeaderBytes,
 			HTTP2: &http.HTTP2Config{
 				MaxConcurrentStreams: 250,
 				SendPingTimeout:      30 * time.Second, // finds clients that vanished without closing
