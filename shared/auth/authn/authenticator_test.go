@@ -119,10 +119,7 @@ func TestForeignKeys(t *testing.T) {
 func TestLastUseIsWritten(t *testing.T) {
 	t.Parallel()
 	k := authtest.New(t, config.ServerURL{})
-	a, err := authn.Open(t.Context(), k.Config, authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := k.Authenticator(authn.Options{})
 	key, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
 	_, unused := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
 	before := time.Now()
@@ -257,10 +254,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	k.Config.ForeignKeys = true
 	key := k.Key("p")
 	ignore := goleak.IgnoreCurrent()
-	a, err := authn.Open(t.Context(), k.Config, authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := k.Authenticator(authn.Options{})
 	if err := verify(a, "p", key); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ const detectInterval = time.Minute
 // sets Attach in [pgdb.Options].
 func Attach(p *pgdb.Pool, o pgdb.Options, cfg *pgxpool.Config) {
 	cfg.ConnConfig.OnNotice = noteWarning
-	d := &detector{pool: p, timeout: o.ConnectTimeout}
+	d := &detector{pool: p, timeout: cfg.ConnConfig.ConnectTimeout}
 	cfg.AfterConnect = d.detect
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -203,8 +202,8 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
 	distributed(t, primary)
 	reads, err := standbys.Open(t.Context(), primary, standbys.Options{
-		Standbys: []config.ServerURL{config.NewServerURL(at(t, b.db.ReaderURL, node.Addr())), config.NewServerURL(b.db.ReaderURL)},
-		Pool:     pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second, Attach: citus.Attach},
+		Standbys: []config.ServerURL{config.NewServerURL(at(t, b.db.ReaderURL, node.Addr()) + "&connect_timeout=1"), config.NewServerURL(b.db.ReaderURL)},
+		Pool:     pgdb.Options{MaxConns: 4, Attach: citus.Attach},
 	})
 	if err != nil {
 		t.Fatal(err)

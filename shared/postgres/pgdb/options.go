@@ -33,13 +33,6 @@ type Options struct {
 	// require, and the service ends a statement after 30 s. Otherwise the service turns jit off.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// OwnTimeout is when the service ends a statement if StatementTimeout is 0. Tests set it; 0: 30 seconds.
-	OwnTimeout time.Duration `env:"-"`
-
-	// ConnectTimeout is how long it may take to open a connection, including name look-up and TLS. Tests set it; 0: the
-	// URL's connect_timeout, or 3 seconds, in which a server that is up answers.
-	ConnectTimeout time.Duration `env:"-"`
-
 	// Name identifies the connections to the server and in metrics, for example "entries".
 	Name string `env:"-"`
 
@@ -63,6 +56,10 @@ const (
 	// maxConnIdleTime is how long the pool keeps an idle connection. The time is longer than the pauses of interactive
 	// use, and short enough that a replica gives back the connections of a peak.
 	maxConnIdleTime = 5 * time.Minute
+
+	// connectTimeout is how long it may take to open a connection, including name look-up and TLS, unless the URL has a
+	// connect_timeout. A server that is up answers in that time.
+	connectTimeout = 3 * time.Second
 )
 
 // Validate reports every setting that is out of range, as the fault of its variable.
@@ -93,7 +90,6 @@ func (o Options) withDefaults() Options {
 		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
 	}
 	o.AcquireTimeout = cmp.Or(o.AcquireTimeout, time.Second)
-	o.OwnTimeout = cmp.Or(o.OwnTimeout, ownTimeout)
 	o.Name = cmp.Or(o.Name, "lectern")
 	return o
 }
@@ -106,7 +102,7 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	cfg.MaxConnIdleTime = maxConnIdleTime
 	cfg.PingTimeout = o.AcquireTimeout
 	conn := cfg.ConnConfig
-	conn.ConnectTimeout = o.ConnectTimeout
+	conn.ConnectTimeout = cmp.Or(conn.ConnectTimeout, connectTimeout)
 	conn.RuntimeParams["application_name"] = o.Name
 	conn.RuntimeParams["timezone"] = "UTC" // Raw parses times in text format as UTC
 	if o.StatementTimeout > 0 {

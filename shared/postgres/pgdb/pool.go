@@ -1,7 +1,6 @@
 package pgdb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ func (noConnection) Timeout() bool { return true }
 // grace is how much later than the server's own time-out the pool abandons a statement.
 const grace = time.Second
 
-// ownTimeout is how long a statement may run if [Options.StatementTimeout] and [Options.OwnTimeout] are 0.
+// ownTimeout is how long a statement may run if [Options.StatementTimeout] is 0.
 const ownTimeout = 30 * time.Second
 
 // Querier runs statements and reads their rows as [Pool.Query] does. A Querier is a [Pool], or a set of standbys, which
@@ -76,7 +75,6 @@ func Open(ctx context.Context, url config.ServerURL, o Options) (*Pool, error) {
 	if problem != "" {
 		return nil, errors.New("the database URL " + problem)
 	}
-	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, cfg.ConnConfig.ConnectTimeout, 3*time.Second)
 	o.configure(cfg)
 	p := &Pool{options: o, rotates: url.HasPasswordFile()}
 	if p.rotates {
@@ -185,7 +183,7 @@ func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 	l := &lease{Conn: conn, pool: p}
 	limit := p.options.StatementTimeout + grace
 	if p.options.StatementTimeout == 0 {
-		limit = p.options.OwnTimeout
+		limit = ownTimeout
 	}
 	l.ctx, l.cancel = context.WithTimeout(ctx, limit)
 	return l, nil
@@ -355,7 +353,7 @@ func (p *Pool) Ping(ctx context.Context) error {
 // Health returns nil if the database can be used, for the readiness of a process. A full pool that makes progress is
 // healthy: taking the process out of service would only move its load.
 func (p *Pool) Health(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.options.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.pool.Config().ConnConfig.ConnectTimeout)
 	defer cancel()
 	before := p.Completed()
 	err := p.Ping(ctx)

@@ -5,6 +5,7 @@
 package authtest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -16,9 +17,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
-
-// patient is for a busy machine, on which Postgres may take seconds to open a connection.
-var patient = pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}
 
 // Keys is a migrated key database and an Admin of it.
 type Keys struct {
@@ -54,7 +52,7 @@ func On(t testing.TB, db pgtest.DB, redisURL config.ServerURL) *Keys {
 	if err := config.Load(&k.Config, environ); err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
-	admin, err := authn.OpenAdmin(t.Context(), k.Config, authn.Options{Pool: patient})
+	admin, err := authn.OpenAdmin(t.Context(), k.patient(), authn.Options{Pool: pgdb.Options{AcquireTimeout: time.Minute}})
 	if err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
@@ -65,6 +63,15 @@ func On(t testing.TB, db pgtest.DB, redisURL config.ServerURL) *Keys {
 		}
 	})
 	return k
+}
+
+// patient returns Config with URLs as [pgtest.Patient] returns them.
+func (k *Keys) patient() auth.Config {
+	c := k.Config
+	for _, url := range []*config.ServerURL{&c.DatabaseURL, &c.AdminURL} {
+		*url = config.NewServerURL(pgtest.Patient(url.Reveal()))
+	}
+	return c
 }
 
 // Key mints a key for the project with the scopes, or with the default ones if none are given. It returns the key's
@@ -91,10 +98,8 @@ func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
 // a minute for a connection, unless o says otherwise.
 func (k *Keys) Authenticator(o authn.Options) *authn.Authenticator {
 	k.t.Helper()
-	if o.Pool.AcquireTimeout == 0 {
-		o.Pool.AcquireTimeout, o.Pool.ConnectTimeout = patient.AcquireTimeout, patient.ConnectTimeout
-	}
-	ring, err := authn.Open(k.t.Context(), k.Config, o)
+	o.Pool.AcquireTimeout = cmp.Or(o.Pool.AcquireTimeout, time.Minute)
+	ring, err := authn.Open(k.t.Context(), k.patient(), o)
 	if err != nil {
 		k.t.Fatalf("authtest: %v", err)
 	}

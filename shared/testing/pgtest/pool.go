@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"cmp"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -11,17 +12,27 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 )
 
-// Pool opens a pool that is closed when t ends. If o has no time-outs for a connection, the pool waits for a minute. On a
-// busy machine, Postgres may take seconds to open a connection.
+// Pool opens a pool that is closed when t ends. The pool waits for a minute until a connection is open, as [Patient] says.
+// If o has no AcquireTimeout, the pool also waits that long for a free connection.
 func Pool(t testing.TB, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
-	o.AcquireTimeout, o.ConnectTimeout = cmp.Or(o.AcquireTimeout, time.Minute), cmp.Or(o.ConnectTimeout, time.Minute)
-	p, err := pgdb.Open(t.Context(), config.NewServerURL(url), o)
+	o.AcquireTimeout = cmp.Or(o.AcquireTimeout, time.Minute)
+	p, err := pgdb.Open(t.Context(), config.NewServerURL(Patient(url)), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
 	return p
+}
+
+// Patient returns the URL of a database with a connect_timeout of a minute. On a busy machine, Postgres may take seconds to
+// open a connection.
+func Patient(url string) string {
+	separator := "?"
+	if strings.Contains(url, separator) {
+		separator = "&"
+	}
+	return url + separator + "connect_timeout=60"
 }
 
 // Notes returns a small schema, for tests of packages that have none of their own: a table notes (id int, body text).

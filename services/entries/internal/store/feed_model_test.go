@@ -370,5 +370,5 @@ func tables(t *rapid.T, s *Store, project string) *feedCopy {
 // openPool opens a pool that waits for a busy machine, and is closed when the test ends.
 func openPool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	return pgtest.Pool(t, url, pgdb.Options{Name: "test", AcquireTimeout: time.Minute, ConnectTimeout: time.Minute})
+	return pgtest.Pool(t, url, pgdb.Options{Name: "test", AcquireTimeout: time.Minute})
 }
