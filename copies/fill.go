@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -23,6 +24,11 @@ type Filling struct {
 	// Position is the position after Changes. Last reports that no later row lacks values.
 	Position Position
 	Last     bool
+}
+
+// Unfilled returns the error of a verification of a copy whose rows may lack values.
+func Unfilled(to Destination) error {
+	return fmt.Errorf("%s has not yet all values of the columns that a new version of lectern added: run lectern sync without --verify until the copy is current", to)
 }
 
 // fill reads the feed from the position after which rows lack values up to the position from, and sends the pages to

@@ -18,11 +18,11 @@ import (
 
 // trial returns a list of revisions in which the newest revision has added columns and a table that copies have today.
 func trial(number int64) since.Table {
-	all := maps.Clone(since.Postgres.Since)
+	all := maps.Clone(since.Copies.Since)
 	for _, name := range []string{"entries.contact_id", "events.view_type", "events.total_pages", "embeddables.title", "experiments.name", "experiment_history"} {
-		all[name] = since.Postgres.Number + 1
+		all[name] = since.Copies.Number + 1
 	}
-	return since.Table{Since: all, Number: since.Postgres.Number + number}
+	return since.Table{Since: all, Number: since.Copies.Number + number}
 }
 
 // shapeOf is a query for the columns of the tables in a schema, with their types.
@@ -204,7 +204,7 @@ func TestPostgresGains(t *testing.T) {
 }
 
 // TestPostgresRevisions pins the tables of version 0.1.0. If this test fails, a version has a new column or table: name it
-// in since.Postgres with the next revision. Only a new layout changes the golden file.
+// in since.Copies with the next revision. Only a new layout changes the golden file.
 func TestPostgresRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWarehouse(t)
@@ -213,14 +213,14 @@ func TestPostgresRevisions(t *testing.T) {
 	for line := range strings.Lines(w.value(t, fmt.Sprintf(shapeOf, "Copy of shop")) + "\n") {
 		column, _, _ := strings.Cut(line, " ")
 		table, _, _ := strings.Cut(column, ".")
-		added := max(since.Postgres.Since[column], since.Postgres.Since[table])
+		added := max(since.Copies.Since[column], since.Copies.Since[table])
 		if last = max(last, added); added == 0 {
 			first = append(first, line)
 		}
 	}
 	golden.Check(t, "testdata/tables-0.1.0.txt", strings.Join(first, ""))
-	if last != since.Postgres.Number {
-		t.Errorf("the newest revision of a column is %d, and the version writes %d", last, since.Postgres.Number)
+	if last != since.Copies.Number {
+		t.Errorf("the newest revision of a column is %d, and the version writes %d", last, since.Copies.Number)
 	}
 
 	// A copy from before the first revision goes on.
@@ -228,7 +228,7 @@ func TestPostgresRevisions(t *testing.T) {
 	w.Fill(0, 3)
 	w.mustSync(t, w.options())
 	w.check(t)
-	if got := w.value(t, `SELECT revision::text FROM `+in+`lectern_sync`); got != fmt.Sprint(since.Postgres.Number) {
+	if got := w.value(t, `SELECT revision::text FROM `+in+`lectern_sync`); got != fmt.Sprint(since.Copies.Number) {
 		t.Errorf("the revision is %s", got)
 	}
 }

@@ -6,7 +6,11 @@ import (
 	"sync/atomic"
 
 	"github.com/lectern-dev/lectern/copies/internal/copytest"
+	"github.com/lectern-dev/lectern/copies/internal/since"
 )
+
+// At lets the copy be of a version with another list of revisions.
+func (d *Destination) At(r since.Table) { d.since = r }
 
 // FailAt lets the step number n that changes the storage fail, and all later ones. Every other time, the step is done
 // nevertheless, as if the process were killed right after the step.

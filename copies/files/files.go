@@ -14,6 +14,7 @@ import (
 
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/columns"
+	"github.com/lectern-dev/lectern/copies/internal/since"
 )
 
 // Options configure a [Destination]: which project it copies, which columns it has, and which existing copies it
@@ -39,6 +40,7 @@ type Options struct {
 type Destination struct {
 	Options
 	storage
+	since    since.Table
 	manifest manifest
 	version  string                  // of the manifest
 	sets     map[string]*columns.Set // by embeddable
@@ -55,7 +57,7 @@ func Folder(path string, o Options) *Destination {
 
 func newDestination(o Options, s storage) *Destination {
 	o.Note = copies.Once(o.Note)
-	return &Destination{Options: o, storage: s}
+	return &Destination{Options: o, storage: s, since: since.Copies}
 }
 
 // Limits returns how many changes and bytes a batch may have. Changes linger for a minute, so that a copy that follows
@@ -81,6 +83,7 @@ func (d *Destination) Open(ctx context.Context) (at copies.Position, err error) 
 	// The new writer id changes the manifest. So a later commit of a process that had the copy before fails, even in a
 	// bucket, which has no locks. After this commit, clean may remove the files of that process.
 	d.manifest.Writer = random()
+	d.gain()
 	if err := d.commit(ctx, d.manifest); err != nil {
 		return at, err
 	}

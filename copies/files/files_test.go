@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/copies/columns"
 	"github.com/lectern-dev/lectern/copies/files"
 	"github.com/lectern-dev/lectern/copies/internal/copytest"
+	"github.com/lectern-dev/lectern/copies/internal/since"
 	"github.com/lectern-dev/lectern/copies/parquetfile"
 )
 
@@ -341,7 +343,18 @@ func TestFilesDamaged(t *testing.T) {
 	c.check(t)
 }
 
-// olderEvent is a row of an event in a file of an older version, which lacks columns that copies have today.
+// olderEntry and olderEvent are rows in files of an older version, which lacks columns that copies have today.
+type olderEntry struct {
+	Seq          int64  `parquet:"seq"`
+	EntryID      string `parquet:"entry_id"`
+	GroupID      string `parquet:"group_id,dict"`
+	ProjectID    string `parquet:"project_id,dict"`
+	EmbeddableID string `parquet:"embeddable_id,dict"`
+	CreatedAt    int64  `parquet:"created_at,timestamp(microsecond:utc)"`
+	UpdatedAt    int64  `parquet:"updated_at,timestamp(microsecond:utc)"`
+	EntryData    string `parquet:"entry_data"`
+}
+
 type olderEvent struct {
 	Seq          int64   `parquet:"seq"`
 	EventKey     string  `parquet:"event_key"`
@@ -355,23 +368,14 @@ type olderEvent struct {
 	EventType    string  `parquet:"event_type,dict"`
 }
 
-// TestFilesOfAnOlderVersion checks that a copy goes on whose files lack columns that are new. The columns are null in
-// the rows of these files, until a repair.
-func TestFilesOfAnOlderVersion(t *testing.T) {
-	t.Parallel()
-	c := newCopy(t)
-	c.Fill(0, 10)
-	c.mustSync(t)
-	var text map[string]any
-	manifest := c.objects(t)["manifest.json"]
-	if err := json.Unmarshal(manifest, &text); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range text["events"].([]any) {
+// asOlder writes files of the copy again as an older version writes them. list is a list of files in manifest.json.
+func asOlder[T any](t *testing.T, c *copied, list any, set *columns.Set, data func(*T) string) {
+	t.Helper()
+	for _, f := range list.([]any) {
 		f := f.(map[string]any)
 		var older bytes.Buffer
-		w := parquetfile.NewWriter[olderEvent](&older, nil, nil)
-		for rows, err := range parquetfile.Rows[olderEvent](bytes.NewReader(c.objects(t)[f["path"].(string)])) {
+		w := parquetfile.NewWriter(&older, set, data)
+		for rows, err := range parquetfile.Rows[T](bytes.NewReader(c.objects(t)[f["path"].(string)])) {
 			if err == nil {
 				err = w.Write(rows)
 			}
@@ -385,32 +389,131 @@ func TestFilesOfAnOlderVersion(t *testing.T) {
 		f["bytes"], f["sha256"] = older.Len(), fmt.Sprintf("%x", sha256.Sum256(older.Bytes()))
 		c.place.put(t, f["path"].(string), older.Bytes())
 	}
-	manifest, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.place.put(t, "manifest.json", manifest)
+}
 
-	c.Fill(10, 10)
-	c.Remove(client.Erased, "en_1")
-	c.mustSync(t) // which reads and writes the older files, because of the erasure
-	want, got := c.Tables(t), c.Read(t)
-	for key, r := range want["events"] {
-		if was := got["events"][key]; was["url"] == nil {
-			for _, name := range []string{"url", "embeddable_version_number", "page_id", "page_key", "page_index", "total_pages", "view_type"} {
-				r[name] = nil
-			}
+// TestFilesGain checks that a newer version fills its columns in the copy of an older version, whenever a process is
+// killed. The older version can continue the copy in between.
+func TestFilesGain(t *testing.T) {
+	t.Parallel()
+	c := newCopy(t)
+	trial := since.Table{Number: since.Copies.Number + 1, Since: maps.Clone(since.Copies.Since)}
+	trial.Since["entries.contact_id"], trial.Since["events.url"] = trial.Number, trial.Number
+	var notes []string
+	at := func(r since.Table, cut int) *files.Destination {
+		o := options(c.Is())
+		o.Note = func(text string) { notes = append(notes, text) }
+		d := files.Folder(c.path, o)
+		d.At(r)
+		if cut > 0 {
+			d.FailAt(cut)
+		}
+		return d
+	}
+	older := func() { // continues the copy
+		t.Helper()
+		if err := c.sync(t, at(since.Copies, 0)); err != nil {
+			t.Fatal(err)
+		}
+		var m map[string]any
+		if err := json.Unmarshal(c.objects(t)["manifest.json"], &m); err != nil {
+			t.Fatal(err)
+		}
+		asOlder[olderEvent](t, c, m["events"], nil, nil)
+		sets := c.manifest(t).Entries
+		for i, e := range m["entries"].([]any) {
+			set := columns.Choice{All: true}.Restore(sets[i].Columns)
+			asOlder(t, c, e.(map[string]any)["files"], set, func(e *olderEntry) string { return e.EntryData })
+		}
+		manifest, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.place.put(t, "manifest.json", manifest)
+	}
+	verify := func() error {
+		d := at(trial, 0)
+		_, _, err := d.Look(t.Context())
+		return err
+	}
+	const unfilled = "has not yet all values of the columns"
+
+	c.Fill(0, 60)
+	c.Put(copytest.Of("emb_2", copytest.Entry("other", 1, `{"n":1}`)))
+	older()
+	if err := verify(); err == nil || !strings.Contains(err.Error(), unfilled) {
+		t.Errorf("a verification of the older copy: %v", err)
+	}
+	steps, progress := 0, false
+	for cut := 1; ; cut += 1 + cut/4 {
+		err := c.sync(t, at(trial, cut))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, copytest.ErrCut) {
+			t.Fatal(err)
+		}
+		at := c.manifest(t).Unfilled
+		progress = progress || at != nil && at.Seq > 0
+		if steps++; steps%3 == 0 {
+			c.Fill(60+steps, 1)
+			c.Remove(client.Erased, fmt.Sprintf("en_%d", steps)) // writes the older files again
+			older()
+		}
+		if err := verify(); err != nil && !strings.Contains(err.Error(), unfilled) {
+			t.Fatal(err)
 		}
 	}
-	copytest.Equal(t, want, got, true)
-	names, _ := c.Verify(t, files.Folder(c.path, options(c.Is())), nil)
-	if len(names) != 18 || !strings.HasPrefix(names[0], "stale event en_0/") {
-		t.Errorf("differences %q; want the 18 events of older files", names)
-	}
-	o := options(c.Is())
-	o.Repair = true
-	if _, left := c.Verify(t, files.Folder(c.path, o), func(v *copies.Verification) { v.Repair = true }); left != 0 {
-		t.Errorf("%d differences after the repair", left)
+	if steps < 6 || !progress {
+		t.Errorf("a run was killed %d times; progress that the next run finds: %t", steps, progress)
 	}
 	c.check(t)
+	equal := func() {
+		t.Helper()
+		if names, left := c.Verify(t, at(trial, 0), nil); left != 0 {
+			t.Errorf("differences %q", names)
+		}
+	}
+	equal()
+	older()
+	before := c.manifest(t)
+	if err := c.sync(t, at(trial, 0)); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t)
+	equal()
+	if said := strings.Join(notes, "\n"); !strings.Contains(said, "leaves the columns out of the files that it writes") || !strings.Contains(said, "The run reads the feed again and fills them.") {
+		t.Errorf("notes: %q", notes)
+	}
+	after := c.manifest(t)
+	if slices.Equal(before.Events, after.Events) || slices.Equal(before.entries(), after.entries()) {
+		t.Error("files that lack values stayed")
+	}
+	for _, version := range []since.Table{since.Copies, trial} {
+		if err := c.sync(t, at(version, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(after, c.manifest(t)); diff != "" {
+		t.Errorf("after runs without changes: %s", diff)
+	}
+
+	// A repair fills as well, also a file that a run cannot read.
+	older()
+	lost := filepath.Join(c.path, c.manifest(t).Events[0].Path)
+	if err := os.Truncate(lost, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.sync(t, at(trial, 0)); err == nil || !strings.Contains(err.Error(), "--verify --repair") {
+		t.Errorf("with a damaged file: %v", err)
+	}
+	repaired := at(trial, 0)
+	repaired.Repair = true
+	if _, left := c.Verify(t, repaired, func(v *copies.Verification) { v.Repair = true }); left != 0 {
+		t.Errorf("%d differences after the repair", left)
+	}
+	if err := c.sync(t, at(trial, 0)); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t)
+	equal()
 }

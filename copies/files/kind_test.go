@@ -112,6 +112,7 @@ func (l *lake) Text(t *testing.T) string {
 // manifest has the fields of manifest.json that a reader of a copy needs.
 type manifest struct {
 	Seq              int64
+	Unfilled         *copies.Position
 	Entries          []embeddable
 	Events, Removals []file
 

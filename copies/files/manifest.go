@@ -41,10 +41,14 @@ type manifest struct {
 	// Columns is the text of the choice of columns of entry_data, which must stay the same.
 	Columns string `json:"columns"`
 	// Masked is the text of the mask: the columns and keys of entry_data that are left out or hashed.
-	Masked   string       `json:"masked"`
-	Entries  []embeddable `json:"entries"`
-	Events   []file       `json:"events"`
-	Removals []file       `json:"removals"`
+	Masked string `json:"masked"`
+	// Revision is the revision of the columns that the version which opened the copy last writes. Unfilled is the
+	// position after which rows may lack values in columns that a version added; nil if none do.
+	Revision int64            `json:"revision"`
+	Unfilled *copies.Position `json:"unfilled,omitempty"`
+	Entries  []embeddable     `json:"entries"`
+	Events   []file           `json:"events"`
+	Removals []file           `json:"removals"`
 	// The following lists have at most one file each, and none before the copy has the records.
 	Embeddables []file `json:"embeddables"`
 	Versions    []file `json:"embeddable_versions"`
@@ -125,7 +129,7 @@ func (d *Destination) load(ctx context.Context) error {
 // fresh returns the manifest of a new copy.
 func (d *Destination) fresh() *manifest {
 	return &manifest{
-		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Masked: d.Mask.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
+		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Masked: d.Mask.String(), Revision: d.since.Number, Entries: []embeddable{}, Events: []file{}, Removals: []file{},
 		Embeddables: []file{}, Versions: []file{}, Experiments: []file{}, History: []file{},
 	}
 }

@@ -26,7 +26,7 @@ type state struct{ *Destination }
 // Look returns the current state of the copy, and the state's position. Look does not lock the copy, so another
 // process may write meanwhile. A storage without a copy is an error.
 func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Position, err error) {
-	s := state{&Destination{Options: d.Options, storage: d.storage, sums: map[string]string{}}}
+	s := state{&Destination{Options: d.Options, storage: d.storage, since: d.since, sums: map[string]string{}}}
 	// Another process may replace the manifest and remove files between the two reads of a load.
 	if s.load(ctx) != nil {
 		if err := s.load(ctx); err != nil {
@@ -35,6 +35,9 @@ func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Posit
 	}
 	if s.manifest.Writer == "" {
 		return nil, at, fmt.Errorf("%s has no copy", d)
+	}
+	if !d.Repair && (s.manifest.Unfilled != nil || d.since.Fed(s.manifest.Revision)) {
+		return nil, at, copies.Unfilled(d)
 	}
 	return s, s.manifest.Position, nil
 }

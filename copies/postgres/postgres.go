@@ -64,7 +64,7 @@ type Destination struct {
 
 // New returns the copy that o describes, without connecting to Postgres. The error for a malformed URL does not show
 // the password.
-func New(o Options) (*Destination, error) { return NewAt(o, since.Postgres) }
+func New(o Options) (*Destination, error) { return NewAt(o, since.Copies) }
 
 // NewAt returns the copy as New does, at a revision of the tables. Only tests of this module can make a list of
 // revisions.

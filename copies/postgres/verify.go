@@ -53,7 +53,7 @@ func (s *state) begin(ctx context.Context) (err error) {
 		return err
 	}
 	if s.unfilled != nil || len(s.lacking(found, was.Revision)) > 0 {
-		return fmt.Errorf("%s has not yet all values of the columns that a new version of lectern added: run lectern sync without --verify until the copy is current", s.Destination)
+		return copies.Unfilled(s.Destination)
 	}
 	if err := s.checkColumns(found); err != nil {
 		return err

@@ -1,7 +1,9 @@
-// Package since lists what revisions of the copies in Postgres have added to their tables. The list says what a version
-// adds to the copy of an older version, and what an older version leaves unfilled. Only packages of copies and their
-// tests can use another list.
+// Package since lists what revisions of the copies in Postgres and in files have added to their tables. The list says
+// what a version adds to the copy of an older version, and what an older version leaves unfilled. Only packages of
+// copies and their tests can use another list.
 package since
+
+import "strings"
 
 // Table lists tables and columns by the revision that added them.
 type Table struct {
@@ -11,9 +13,21 @@ type Table struct {
 	Number int64
 }
 
-// Postgres is the list of this version. A field of the API that is new after version 0.1.0 gets the next revision here,
+// Copies is the list of this version. A field of the API that is new after version 0.1.0 gets the next revision here,
 // and Number becomes that revision. A column that changes its name or its type needs a new layout instead.
-var Postgres = Table{
+var Copies = Table{
 	Number: 1,
 	Since:  map[string]int64{"lectern_sync.revision": 1, "lectern_sync.unfilled_from": 1, "lectern_sync.unfilled_cursor": 1},
+}
+
+// Fed reports whether a revision after was, up to t.Number, has added a column of entries or events, whose rows come
+// from the feed.
+func (t Table) Fed(was int64) bool {
+	for name, at := range t.Since {
+		table, _, _ := strings.Cut(name, ".")
+		if was < at && at <= t.Number && (table == "entries" || table == "events") {
+			return true
+		}
+	}
+	return false
 }
