@@ -2,19 +2,18 @@ package app_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 // serve runs a test's own service on the server of all services, and returns its address.
@@ -68,24 +67,8 @@ func TestSlowAndSteadyReader(t *testing.T) {
 		})
 	})
 	r := run(t, map[string]string{"WRITE_TIMEOUT": "1s"}, map[routes.Service]string{routes.Entries: service})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.(*net.TCPConn).SetReadBuffer(32 << 10)
-	fmt.Fprint(conn, "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	begin, got := time.Now(), 0
-	tick := time.NewTicker(60 * time.Millisecond)
-	defer tick.Stop()
-	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s, four times the slowest rate that is promised
-		n, err := io.ReadFull(conn, buffer)
-		got += n
-		if err != nil { // the end, or a broken connection
-			break
-		}
-	}
+	got, took := faulttest.ReadSlowly(t, r.url, "/projects/p/entries")
 	if got < size {
-		t.Errorf("cut off after %d bytes of %d and %v", got, size, time.Since(begin))
+		t.Errorf("cut off after %d bytes of %d and %v", got, size, took)
 	}
 }

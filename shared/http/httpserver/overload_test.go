@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 // TestTooManyAtOnce checks that requests over the limit are refused at once, with an error of the API. Once another
@@ -93,30 +93,11 @@ func TestSlowAndSteadyReader(t *testing.T) {
 			})
 		},
 	})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.(*net.TCPConn).SetReadBuffer(32 << 10)
-	fmt.Fprint(conn, "GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	begin, got := time.Now(), 0
-	tick := time.NewTicker(60 * time.Millisecond)
-	defer tick.Stop()
-	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s, four times the slowest rate that is promised
-		n, err := io.ReadFull(conn, buffer)
-		got += n
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("cut off after %d bytes and %v: %v", got, time.Since(begin), err)
-		}
-	}
+	got, took := faulttest.ReadSlowly(t, s.public, "/long")
 	if got < size {
-		t.Errorf("%d bytes of %d after %v", got, size, time.Since(begin))
+		t.Errorf("%d bytes of %d after %v", got, size, took)
 	}
-	if took := time.Since(begin); took < 4*time.Second {
+	if took < 4*time.Second {
 		t.Errorf("the answer came within %v, so the client was not slow", took)
 	}
 }
