@@ -38,6 +38,21 @@ func blocked(t *testing.T, s *servicetest.Service) int {
 	return activity(t, s, `wait_event_type = 'Lock'`)
 }
 
+// lock locks a table, so that the service's statements wait for it. The lock ends with t, or when the test calls unlock.
+func lock(t *testing.T, s *servicetest.Service, table string) (unlock func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock = func() { _ = conn.Close(context.Background()) }
+	t.Cleanup(unlock)
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE `+table); err != nil {
+		t.Fatal(err)
+	}
+	return unlock
+}
+
 // activity returns how many connections of the service meet the condition on pg_stat_activity.
 func activity(t *testing.T, s *servicetest.Service, condition string) (n int) {
 	t.Helper()
@@ -95,15 +110,7 @@ func TestClientLeaves(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
-	// The lock makes the service's statement wait.
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
-		t.Fatal(err)
-	}
+	lock(t, s, "entries")
 	ctx, leave := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/projects/pr_1/entries", nil)
 	if err != nil {
@@ -126,14 +133,7 @@ func TestFullPool(t *testing.T) {
 	s := start(t, map[string]string{"DATABASE_MAX_CONNS": "1", "DATABASE_ACQUIRE_TIMEOUT": "200ms"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := lock(t, s, "entries")
 	// On a busy machine, opening the connection may take longer than a request waits for it.
 	first := make(chan int, 1)
 	go func() {
@@ -147,9 +147,7 @@ func TestFullPool(t *testing.T) {
 	if a := s.Get(t, key, "/projects/pr_1/entries"); a.Status != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%d, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 	}
-	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	if status := eventually.Receive(t, "an answer for who had the connection", first); status != 200 {
 		t.Errorf("who had the connection: %d", status)
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -177,14 +175,7 @@ func TestFilterByAnswers(t *testing.T) {
 			t.Errorf("%s: %d %s", query, a.Status, a.Body)
 		}
 	}
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
-		t.Fatal(err)
-	}
+	lock(t, s, "entries")
 	if a := s.Get(t, key, path+"&search="+canary); a.Status != 422 || !strings.Contains(string(a.Body), "question_too_large") {
 		t.Errorf("a search that takes too long: %d %s", a.Status, a.Body)
 	}

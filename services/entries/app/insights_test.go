@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -800,14 +798,7 @@ func TestInsightsBounds(t *testing.T) {
 	if same := s.Do(t, unchanged); same.Status != 304 {
 		t.Errorf("the same data: %d", same.Status)
 	}
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE progress`); err != nil {
-		t.Fatal(err)
-	}
+	lock(t, s, "progress")
 	if a := s.Get(t, key, counts+"?interval=month"); a.Status != 422 || !strings.Contains(string(a.Body), "question_too_large") || !strings.Contains(string(a.Body), "created_after") || a.Header.Get("Retry-After") != "" {
 		t.Errorf("a statement that takes too long: %d %v %s", a.Status, a.Header, a.Body)
 	}

@@ -2,14 +2,11 @@ package app
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
@@ -66,14 +63,7 @@ func TestRequestsOfOneProject(t *testing.T) {
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
 	fill(t, s, "pr_2", 10)
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE events`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := lock(t, s, "events")
 	var waiting sync.WaitGroup
 	for range 2 {
 		waiting.Go(func() {
@@ -89,9 +79,7 @@ func TestRequestsOfOneProject(t *testing.T) {
 	if a := s.Get(t, s.Keys.Key("pr_2"), "/projects/pr_2/entries"); a.Status != 200 {
 		t.Errorf("another project: %d %s", a.Status, a.Body)
 	}
-	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	waiting.Wait()
 }
 
@@ -102,14 +90,7 @@ func TestListsThatTakeTurns(t *testing.T) {
 	s := start(t, map[string]string{"LARGE_READS": "1"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := lock(t, s, "entries")
 	var waiting sync.WaitGroup
 	for _, list := range []string{"entries?group_id=nobody", "entries?group_id=nobody", "entries?limit=101", "entries?limit=100", "entries-changes"} {
 		waiting.Go(func() {
@@ -121,9 +102,7 @@ func TestListsThatTakeTurns(t *testing.T) {
 	eventually.True(t, "the small list, the few changes and one of the others are read, and two wait for their turn", func() bool {
 		return blocked(t, s) == 3 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
 	})
-	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	waiting.Wait()
 }
 

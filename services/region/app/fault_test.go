@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/internal/store"
@@ -47,9 +44,7 @@ func TestChangeIsSeenEverywhere(t *testing.T) {
 // 503 with Retry-After. When Postgres is back, everything works again.
 func TestPostgresGone(t *testing.T) {
 	t.Parallel()
-	postgres := pgtest.Private(t, nil)
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	b, postgres := servicetest.NewBreakable(t, store.Schema())
 	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms"})
 	insert(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
@@ -82,9 +77,7 @@ func TestPostgresGone(t *testing.T) {
 // TestPostgresHangs checks that a hanging Postgres delays cached regions only briefly and rarely.
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
-	postgres := pgtest.Private(t, nil)
-	redis := redistest.Start(t)
-	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	b, postgres := servicetest.NewBreakable(t, store.Schema())
 	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "50ms"})
 	insert(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
