@@ -83,14 +83,46 @@ func (b *bench) lost(k *v1alpha1.APIKey) int {
 	return n
 }
 
-// walks are the sequences of the crash walk. Each begins with an object without pending steps, or with a new one.
-var walks = []struct {
+// walk is a sequence of the crash walk.
+type walk struct {
 	name string
 	new  bool
 	do   func(b *bench, k *v1alpha1.APIKey)
 	// dead reports that the walk itself makes the Secret's key invalid until its end.
 	dead bool
-}{
+}
+
+// options returns the options of a controller. The API server dates a deletion by its own clock, which may be hours behind the
+// clock of the test.
+func (w walk) options(b *bench) Options {
+	o := b.options()
+	o.RevokeWithin = 10_000 * time.Hour
+	return o
+}
+
+// prepare returns an object called name, for which a controller has to walk w.
+func (w walk) prepare(b *bench, name string) *v1alpha1.APIKey {
+	b.t.Helper()
+	k := b.newKey(name)
+	if !w.new {
+		b.settle(b.controller(w.options(b)), k)
+		b.clock.advance(time.Minute)
+	}
+	w.do(b, k)
+	return k
+}
+
+// unbroken walks w without a fault. It returns the outcome, and the number of external effects.
+func (w walk) unbroken(b *bench) (outcome, int) {
+	b.t.Helper()
+	count := &injector{}
+	k := w.prepare(b, w.name)
+	b.settle(b.controller(count.over(w.options(b), b.client)), k)
+	return b.outcome(k), count.effects()
+}
+
+// walks are the sequences of the crash walk. Each begins with an object without pending steps, or with a new one.
+var walks = []walk{
 	{name: "mint", new: true, do: func(*bench, *v1alpha1.APIKey) {}},
 	{name: "rotate-by-schedule", do: func(b *bench, k *v1alpha1.APIKey) {
 		kubetest.Change(b.t, b.Cluster, k, every(24*time.Hour, time.Hour))
@@ -136,35 +168,16 @@ func TestCrashWalk(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			b := b.fork(t, w.name)
-			options := func() Options {
-				o := b.options()
-				// The API server dates a deletion by its own clock, which may be hours behind the clock of the test.
-				o.RevokeWithin = 10_000 * time.Hour
-				return o
-			}
-			prepare := func(name string) *v1alpha1.APIKey {
-				k := b.newKey(name)
-				if !w.new {
-					b.settle(b.controller(options()), k)
-					b.clock.advance(time.Minute)
-				}
-				w.do(b, k)
-				return k
-			}
-			// Unbroken, to know its effects and its end.
-			count := &injector{}
-			k := prepare(w.name)
-			b.settle(b.controller(count.over(options(), b.client)), k)
-			want, effects := b.outcome(k), count.effects()
+			want, effects := w.unbroken(b)
 			if effects == 0 || w.name != "expire" && w.name != "delete" && !want.Works {
 				t.Fatalf("unbroken: %d effects, %+v", effects, want)
 			}
 			for n := 1; n <= effects; n++ {
 				for _, h := range []failure{killed, unheard, refused} {
 					name := fmt.Sprintf("%s-%d-%s", w.name, n, h)
-					k := prepare(name)
+					k := w.prepare(b, name)
 					f := &injector{at: n, failure: h}
-					o := f.over(options(), b.client)
+					o := f.over(w.options(b), b.client)
 					r := b.controller(o)
 					result, err := once(r, k)
 					if f.effects() < n {
@@ -177,7 +190,7 @@ func TestCrashWalk(t *testing.T) {
 						t.Errorf("%s: the Secret holds a key that does not work", name)
 					}
 					if h == killed {
-						r = b.controller(options())
+						r = b.controller(w.options(b))
 					}
 					b.settle(r, k)
 					if diff := cmp.Diff(want, b.outcome(k)); diff != "" {

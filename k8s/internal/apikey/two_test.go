@@ -68,26 +68,9 @@ func TestStalled(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			b := b.fork(t, w.name)
-			options := func() Options {
-				o := b.options()
-				o.RevokeWithin = 10_000 * time.Hour
-				return o
-			}
-			prepare := func(name string) *v1alpha1.APIKey {
-				k := b.newKey(name)
-				if !w.new {
-					b.settle(b.controller(options()), k)
-					b.clock.advance(time.Minute)
-				}
-				w.do(b, k)
-				return k
-			}
-			count := &injector{}
-			k := prepare(w.name)
-			b.settle(b.controller(count.over(options(), b.client)), k)
-			want := b.outcome(k)
-			for n := 1; n <= count.effects(); n++ {
-				k := prepare(fmt.Sprintf("%s-%d", w.name, n))
+			want, effects := w.unbroken(b)
+			for n := 1; n <= effects; n++ {
+				k := w.prepare(b, fmt.Sprintf("%s-%d", w.name, n))
 				reached, goOn := make(chan struct{}), make(chan struct{})
 				f := &injector{stall: func(effect int) {
 					if effect == n {
@@ -95,7 +78,7 @@ func TestStalled(t *testing.T) {
 						<-goOn
 					}
 				}}
-				stalled := b.controller(f.over(options(), b.client))
+				stalled := b.controller(f.over(w.options(b), b.client))
 				done := make(chan struct{})
 				go func() { defer close(done); _, _ = once(stalled, k) }()
 				select {
@@ -103,7 +86,7 @@ func TestStalled(t *testing.T) {
 				case <-time.After(5 * time.Minute):
 					t.Fatalf("effect %d is not reached", n)
 				}
-				other := b.controller(options())
+				other := b.controller(w.options(b))
 				b.settle(other, k)
 				key := ""
 				if s := b.secretOf(k); s != nil {
