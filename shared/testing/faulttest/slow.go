@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ReadSlowly gets path from the server at url as a slow and steady client: at 1 MB/s, which is four times the slowest rate
-// that is promised. ReadSlowly returns how many bytes came, and in what time.
+// ReadSlowly gets path from the server at url as a slow and steady client: at 1 MB/s, four times the slowest rate that is
+// promised. ReadSlowly returns how many bytes came, and in what time.
 func ReadSlowly(t testing.TB, url, path string) (bytes int, took time.Duration) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
