@@ -43,7 +43,7 @@ steady: ## run tests 20 times beside two busy loops (PKG=./services/region/app R
 lint: ## lint modules that changed since the upstream branch (ALL=1 for all), the chart, the prose, its links, sizes and commits
 	@scripts/lint-commits
 	@GOWORK=off go -C tools/weight run . ../..
-	@GOWORK=off go -C tools/doclinks run . ../..
+	@GOWORK=off go -C tools/docs run . ../.. links
 	@scripts/lint-prose
 	@scripts/lint-chart
 	@scripts/lint

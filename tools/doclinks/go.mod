@@ -1,5 +1,0 @@
-module github.com/lectern-dev/lectern/tools/doclinks
-
-go 1.26.0
-
-require github.com/yuin/goldmark v1.7.8
