@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +14,18 @@ import (
 // operations.
 var set = regexp.MustCompile(`(?m)^(\s*"(variables-(\w+)|operations)": )\{.*\}(,?)$`)
 
-// fillSchema returns schema with two kinds of enums filled in: the settings that each component reads, and the names
-// of the operations. settings is the text of docs/reference/settings.md.
-func fillSchema(schema, settings []byte) ([]byte, error) {
+// writeSchema fills two kinds of enums in the schema of the chart's values. These are the settings that each component reads,
+// and the names of the operations.
+func writeSchema() error {
+	const file = "charts/lectern/values.schema.json"
+	schema, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	settings, err := os.ReadFile("docs/reference/settings.md")
+	if err != nil {
+		return err
+	}
 	read := settingsByProgram(string(settings))
 	var faults []error
 	filled := set.ReplaceAllFunc(schema, func(line []byte) []byte {
@@ -26,13 +36,13 @@ func fillSchema(schema, settings []byte) ([]byte, error) {
 				faults = append(faults, fmt.Errorf("docs/reference/settings.md has no settings of %s", component))
 			}
 		}
-		list, err := json.Marshal(names)
-		if err != nil {
-			faults = append(faults, err)
-		}
+		list, _ := json.Marshal(names) // a list of text
 		return slices.Concat(m[1], []byte(`{"enum": `), list, []byte("}"), m[4])
 	})
-	return filled, errors.Join(faults...)
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	return os.WriteFile(file, filled, 0o644)
 }
 
 // row matches a row of the table of settings: a name in backquotes, and the programs that read the setting. row does

@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// valuesFile returns YAML that lists the names of the chart's values, at the first and second level. Strings, nulls
-// and empty lists are left out, because the chart treats an absent one as empty.
-func valuesFile(values []byte) ([]byte, error) {
+// writeValues writes the chart's file values.yaml, which lists the names of the chart's values, at the first and second
+// level. Strings, nulls and empty lists are left out, because the chart treats an absent one as empty.
+func writeValues() error {
+	values, err := os.ReadFile("charts/lectern/values.yaml")
+	if err != nil {
+		return err
+	}
 	var all map[string]any
 	if err := yaml.Unmarshal(values, &all); err != nil {
-		return nil, err
+		return err
 	}
 	var b bytes.Buffer
 	b.WriteString("# Values that the chart cannot do without. Generated from values.yaml: do not edit.\nvalues:\n")
@@ -34,5 +39,5 @@ func valuesFile(values []byte) ([]byte, error) {
 			}
 		}
 	}
-	return b.Bytes(), nil
+	return os.WriteFile("charts/lectern/files/values.yaml", b.Bytes(), 0o644)
 }
