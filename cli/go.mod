@@ -3,7 +3,6 @@ module github.com/lectern-dev/lectern/cli
 go 1.26.0
 
 require (
-	github.com/agext/levenshtein v1.2.3
 	github.com/alecthomas/kong v1.17.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/chromedp/cdproto v0.0.0-20260714215040-dc233986426f

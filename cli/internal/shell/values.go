@@ -62,8 +62,8 @@ func allowed(v *kong.Value) string {
 	return "any text"
 }
 
-// mappers returns the parser's options that replace kong's readers for all types of values that commands use. So an
-// error about a value is a [wrongValue].
+// mappers returns the parser's options that replace kong's readers of values, except those of true and false and of pairs. So
+// an error about a value is a [wrongValue].
 func mappers() []kong.Option {
 	return []kong.Option{
 		kong.KindMapper(reflect.String, mapper(readString)),
@@ -73,9 +73,7 @@ func mappers() []kong.Option {
 		kong.NamedMapper("address", mapper(readAddress)),
 		kong.KindMapper(reflect.Int, mapper(readInteger)),
 		kong.KindMapper(reflect.Int64, mapper(readInteger)),
-		kong.KindMapper(reflect.Bool, kong.MapperFunc(readBool)),
 		kong.KindMapper(reflect.Slice, kong.MapperFunc(readList)),
-		kong.KindMapper(reflect.Map, mapper(readPairs)),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(readDuration)),
 		kong.TypeMapper(reflect.TypeFor[Moment](), mapper(readMoment)),
 	}
@@ -155,20 +153,6 @@ func readInteger(text string, v *kong.Value, target reflect.Value) string {
 	return ""
 }
 
-func readBool(ctx *kong.DecodeContext, target reflect.Value) error {
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		target.SetBool(true)
-		return nil
-	}
-	text := fmt.Sprint(ctx.Scan.Pop().Value)
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		return &wrongValue{value: ctx.Value, given: text, want: "true, false"}
-	}
-	target.SetBool(b)
-	return nil
-}
-
 // readList reads the values of a slice: the remaining arguments, or the parts of one flag, which the tag sep
 // separates. A flag that is given again adds to the slice.
 func readList(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -195,21 +179,6 @@ func readList(ctx *kong.DecodeContext, target reflect.Value) error {
 		target.Set(reflect.Append(target, element))
 	}
 	return nil
-}
-
-// readPairs reads one or several pairs NAME=VALUE into a map. A flag that is given again adds to the map.
-func readPairs(text string, v *kong.Value, target reflect.Value) string {
-	if target.IsNil() {
-		target.Set(reflect.MakeMap(target.Type()))
-	}
-	for _, pair := range kong.SplitEscaped(text, v.Tag.MapSep) {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" || value == "" {
-			return v.Flag.FormatPlaceHolder()
-		}
-		target.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value))
-	}
-	return ""
 }
 
 // readDuration reads a duration such as 90s, 12h, 3d, 1w or 1h30m. Zero is allowed only with the tag min:"0".
