@@ -62,8 +62,8 @@ func problem(err *kong.ParseError, node *kong.Node) string {
 	return fmt.Sprintf("%s needs %s", node.Path(), strings.Join(missing, ", and "))
 }
 
-// alternatives returns what the user may mean by the word at which the parser stopped, if the parser has found nothing similar:
-// a command of another group with that name, or else the commands of node.
+// alternatives returns what the user may mean by the word at which the parser stopped. It is a command of another group with
+// that name, or else one of the commands of node. If the parser has named something similar, alternatives returns "".
 func alternatives(ctx *kong.Context, node *kong.Node) string {
 	rest := ctx.Path[len(ctx.Path)-1].Remainder()
 	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.Contains(ctx.Error.Error(), "did you mean") {
