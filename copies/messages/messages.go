@@ -73,6 +73,8 @@ var streams = []stream{
 	{"experiment_history", []string{"experiment_id", "change"}, reflect.TypeFor[client.ExperimentStatusChange](), object{"experiment_id": text, "change": integer}, true},
 }
 
+var entryFields = fields.Of[client.Entry]()
+
 // schema returns the JSON schema of a stream's rows. A column may be null, unless it is a key or one of s.more.
 func schema(f Format, s stream) object {
 	columns := object{}
@@ -214,9 +216,12 @@ func (w *Writer) Apply(_ context.Context, b *copies.Batch) error {
 func (w *Writer) change(c client.Change) error {
 	switch c.Type {
 	case client.EntryChanged:
-		e := c.Entry // a map, as for removals: some programs need the same order of columns in all rows of a stream
-		return write(w, "entries", struct{}{}, object{"entry_id": e.EntryID, "group_id": e.GroupID, "project_id": e.ProjectID, "embeddable_id": e.EmbeddableID,
-			"contact_id": e.ContactID, "created_at": e.CreatedAt, "updated_at": e.UpdatedAt, "entry_data": e.Data, "seq": c.Seq, w.format.deleted(): nil})
+		// A map, as for removals: some programs need the same order of columns in all rows of a stream.
+		entry := object{"seq": c.Seq, w.format.deleted(): nil}
+		for i, v := range fields.Values(nil, entryFields, c.Entry) {
+			entry[entryFields[i].Name] = v
+		}
+		return write(w, "entries", struct{}{}, entry)
 	case client.EventAdded:
 		return write(w, "events", *c.Event, object{"seq": c.Seq})
 	}
