@@ -28,3 +28,16 @@ func TestMaskRefusals(t *testing.T) {
 		t.Errorf("%v, %v", m, err)
 	}
 }
+
+// TestMaskIsPinned checks the text that copies of released versions have stored. With another text, they would refuse to
+// go on.
+func TestMaskIsPinned(t *testing.T) {
+	t.Parallel()
+	m, err := copies.NewMask([]string{"url", "entry_data.e-mail"}, []string{"contact_id"}, []byte("a secret of the hashes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"without":["entry_data.e-mail","url"],"hash":["contact_id"],"secret":"cae6369fdfa5a880"}`; m.String() != want {
+		t.Errorf("the text is %q; want %q", m, want)
+	}
+}

@@ -140,3 +140,11 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		t.Errorf("again %+v", again)
 	}
 }
+
+// The text of a list that copies of released versions have stored stays. With another text, they would refuse to go on.
+func TestChoiceIsPinned(t *testing.T) {
+	c := columns.Choice{Listed: []columns.Column{{Key: "age", Name: "age", Type: columns.Double}, {Key: "day", Name: "on", Type: columns.Date}}}
+	if want := "a list with the digest 2268f192452d1f79"; c.String() != want {
+		t.Errorf("the text is %q; want %q", c, want)
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,7 +25,6 @@ import (
 	"github.com/lectern-dev/lectern/copies/postgres"
 	"github.com/lectern-dev/lectern/copies/push"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
-	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/golden"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -77,15 +74,7 @@ func (d *database) Exact() bool { return false }
 // Text returns a dump of the database.
 func (d *database) Text(t *testing.T) string {
 	t.Helper()
-	bin, err := pglocal.Binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--dbname", d.url).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
+	return pgtest.Client(t, "pg_dump", d.url)
 }
 
 // in is the schema of the copy.

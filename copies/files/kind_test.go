@@ -30,6 +30,18 @@ func TestBucket(t *testing.T) {
 	copytest.Run(t, func(t *testing.T) copytest.Kind { return &lake{newBucket(t)} })
 }
 
+// TestUpgrades checks that the manifest and the files of each released version go on. The files of a folder also go on in
+// a bucket, which has the same.
+func TestUpgrades(t *testing.T) {
+	t.Parallel()
+	copytest.CheckUpgrades(t, "files", func(t *testing.T) copytest.Stored { return newLake(t) })
+}
+
+func TestUpgradesInABucket(t *testing.T) {
+	t.Parallel()
+	copytest.CheckUpgrades(t, "files", func(t *testing.T) copytest.Stored { return &lake{newBucket(t)} })
+}
+
 // place is where a copy is: a folder or a bucket.
 type place interface {
 	open(t *testing.T, o files.Options) *files.Destination
@@ -95,6 +107,22 @@ func (l *lake) Open(t *testing.T, o copytest.Options) (copies.Destination, error
 
 // Exact reports that entry_data is as it was.
 func (*lake) Exact() bool { return true }
+
+// Save writes all files of the copy into a folder.
+func (l *lake) Save(t *testing.T, to string) {
+	t.Helper()
+	for name, data := range l.objects(t) {
+		folder(to).put(t, name, data)
+	}
+}
+
+// Load stores the files of a folder. They replace the copy, because a manifest names its files.
+func (l *lake) Load(t *testing.T, from string) {
+	t.Helper()
+	for name, data := range folder(from).objects(t) {
+		l.put(t, name, data)
+	}
+}
 
 // Text returns all files, and the rows of those that are Parquet.
 func (l *lake) Text(t *testing.T) string {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,12 @@ import (
 
 func TestReceiver(t *testing.T) {
 	copytest.Run(t, func(t *testing.T) copytest.Kind { return newReceiver(t) })
+}
+
+// TestUpgrades checks that the state of each released version goes on.
+func TestUpgrades(t *testing.T) {
+	t.Parallel()
+	copytest.CheckUpgrades(t, "file", func(t *testing.T) copytest.Stored { return newReceiver(t) })
 }
 
 var secret = push.Secret(bytes.Repeat([]byte{8}, 32))
@@ -138,6 +145,29 @@ func (r *receiver) Open(_ *testing.T, o copytest.Options) (copies.Destination, e
 	options := r.options(o.Source)
 	options.Moved, options.Mask = o.Moved, o.Mask
 	return push.New(options)
+}
+
+// Save writes the state of the sender into a folder. The receiver's rows are not stored by Lectern.
+func (r *receiver) Save(t *testing.T, folder string) {
+	t.Helper()
+	move(t, r.state, filepath.Join(folder, "state.json"))
+}
+
+// Load replaces the state of the sender.
+func (r *receiver) Load(t *testing.T, folder string) {
+	t.Helper()
+	move(t, filepath.Join(folder, "state.json"), r.state)
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Exact reports that entry_data is as it was.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
 // ingest is a server that stores records by entry_id, rejects records with "bad" in them, and fails from its failAt-th
@@ -223,6 +224,45 @@ func TestStateIsChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUpgrades checks that an import goes on that a process of each released version left.
+func TestUpgrades(t *testing.T) {
+	o := Options{
+		Target: "t", Shape: csvrow.Entries(), Delimiter: ',', State: filepath.Join(t.TempDir(), "s"), Rejects: filepath.Join(t.TempDir(), "r"), Columns: columns(),
+		Inputs: []Input{input("a.csv", csvEntries(4500))},
+	}
+	cut := func() string {
+		o := o
+		o.Send = (&ingest{failAt: 4}).send
+		if _, err := Run(t.Context(), o); !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		state, err := os.ReadFile(o.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(state)
+	}
+	golden.EachVersion(t, "state.json", cut, func(t *testing.T, state string) {
+		uncut, want := &ingest{}, o
+		want.Send, want.State = uncut.send, ""
+		whole, err := Run(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut() // which leaves the rejects
+		if err := os.WriteFile(o.State, []byte(state), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &ingest{}
+		o := o
+		o.Send = s.send
+		got, err := Run(t.Context(), o)
+		if err != nil || !got.Resumed || got.Summary != whole.Summary || s.lines >= uncut.lines {
+			t.Errorf("%d lines, %+v, %v; want fewer than %d, and %+v", s.lines, got, err, uncut.lines, whole)
+		}
+	})
 }
 
 func TestLongLinesAreRejectedAlone(t *testing.T) {

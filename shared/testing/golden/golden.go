@@ -2,6 +2,7 @@
 package golden
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -32,6 +33,34 @@ func Check(t testing.TB, file, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-file +test):\n%s\nIf the change is right, write the file: %s", file, diff, command(t))
+	}
+}
+
+// EachVersion checks that what released versions have stored in a file is read. testdata/versions/VERSION/FILE has the
+// content that a version wrote; EachVersion passes each to read, in a subtest. With LECTERN_DUMP_VERSION, which
+// scripts/dump-version sets, EachVersion writes the file of that version instead, with the content that write returns.
+func EachVersion(t *testing.T, file string, write func() string, read func(t *testing.T, content string)) {
+	t.Helper()
+	path := func(version string) string { return filepath.Join("testdata", "versions", version, file) }
+	if version := os.Getenv("LECTERN_DUMP_VERSION"); version != "" {
+		content := write()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path(version)), 0o755), os.WriteFile(path(version), []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	files, err := filepath.Glob(path("*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s is not there: %v", path("*"), err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(filepath.Dir(name)), func(t *testing.T) {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, string(content))
+		})
 	}
 }
 

@@ -36,7 +36,7 @@ func CheckUpgrades(t *testing.T, s migrate.Schema, fill func(t *testing.T, db DB
 		db := Database(t, s)
 		fill(t, db)
 		write(t, filepath.Join(folder, version+".txt"), answers(t, db))
-		write(t, filepath.Join(folder, version+".sql"), client(t, "pg_dump", "--no-owner", "--no-privileges", db.OwnerURL))
+		write(t, filepath.Join(folder, version+".sql"), Client(t, "pg_dump", "--no-owner", "--no-privileges", db.OwnerURL))
 		return
 	}
 	dumps, err := filepath.Glob(filepath.Join(folder, "*.sql"))
@@ -50,7 +50,7 @@ func CheckUpgrades(t *testing.T, s migrate.Schema, fill func(t *testing.T, db DB
 			if _, err := db.Owner.Exec(t.Context(), "DROP TABLE "+quote(s.Table())); err != nil {
 				t.Fatal(err)
 			}
-			client(t, "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", dump, db.OwnerURL)
+			Client(t, "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", dump, db.OwnerURL)
 			if err := migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), s, roles(s), slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
@@ -86,8 +86,8 @@ func catalog(t *testing.T, db DB) string {
 	return strings.Join(lines, "\n")
 }
 
-// client runs one of Postgres' client programs, and returns its output.
-func client(t *testing.T, program string, arguments ...string) string {
+// Client runs one of Postgres' client programs, and returns its output.
+func Client(t *testing.T, program string, arguments ...string) string {
 	t.Helper()
 	bin, err := pglocal.Binaries()
 	if err != nil {
