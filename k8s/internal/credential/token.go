@@ -167,8 +167,7 @@ func (t *tokens) keep(ctx context.Context, object *v1alpha1.Credential) (control
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned, Message: fmt.Sprintf("The token would be kept in the Secret %q, which exists and is not the operator's.", own.Name)}, 0, nil
 	}
 	state := stateOf(own)
-	// A refresh token of one endpoint and client is never sent to another.
-	digest, first := digestOf(request), digestOf([]string{request.TokenURL, request.ClientID, request.RefreshToken})
+	digest, first := identify(request)
 	now := t.Now()
 	if wait := state.wait(digest, now); wait > 0 {
 		return t.idle(ctx, object, own, state, now, wait)
@@ -361,6 +360,12 @@ func stateOf(own *corev1.Secret) (s tokenState) {
 		return tokenState{}
 	}
 	return s
+}
+
+// identify returns the [tokenState].Request and First of a request. A refresh token of one endpoint and client is never
+// sent to another.
+func identify(r tokenendpoint.Request) (request, first string) {
+	return digestOf(r), digestOf([]string{r.TokenURL, r.ClientID, r.RefreshToken})
 }
 
 // digestOf returns the SHA-256 of a value's JSON, in hexadecimal. It panics if the value has no JSON form.
