@@ -11,7 +11,6 @@ package pgkeys
 
 import (
 	"embed"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,13 +23,9 @@ var migrations embed.FS
 
 // Schema returns the tables of the key store and the rights of its roles, for [migrate.Up].
 func Schema() migrate.Schema {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
 	return migrate.Schema{
 		Name:       "auth",
-		Migrations: files,
+		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
 			migrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
 			migrate.Admin: {`SELECT, INSERT (project_id, key_hash, key_id, name, scopes, rate, is_foreign, created_at, expires_at, lifetime_ms,

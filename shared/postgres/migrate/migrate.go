@@ -8,6 +8,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -67,6 +68,15 @@ type Schema struct {
 	// start again. So keep a privilege in the list for one version after its last use, and add one with a migration, if
 	// only an empty one.
 	Grants map[Role][]string
+}
+
+// Files returns the folder migrations of embedded, for [Schema.Migrations]. Files panics if there is no such folder.
+func Files(embedded embed.FS) fs.FS {
+	files, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err)
+	}
+	return files
 }
 
 // Table returns the name of the table that records the migrations. A database without this table was never migrated for

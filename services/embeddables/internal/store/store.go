@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
@@ -24,13 +23,9 @@ var migrations embed.FS
 // Schema returns the service's migrations and the rights of each role. The reader role only selects. The ingest role
 // also writes, but deletes nothing. The remover role selects and deletes.
 func Schema() migrate.Schema {
-	sub, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
 	return migrate.Schema{
 		Name:       "embeddables",
-		Migrations: sub,
+		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
 			migrate.Reader:  {"SELECT ON embeddables, versions, definitions"},
 			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},

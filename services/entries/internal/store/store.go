@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
@@ -22,13 +21,9 @@ var migrations embed.FS
 // Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
 // also writes, but deletes nothing. The remover deletes, and writes tombstones and counters.
 func Schema() migrate.Schema {
-	sub, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
 	return migrate.Schema{
 		Name:       "entries",
-		Migrations: sub,
+		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
 			migrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes"},
 			migrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals"},

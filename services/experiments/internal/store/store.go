@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
@@ -21,13 +20,9 @@ var migrations embed.FS
 // Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
 // also writes, but deletes nothing. The remover selects and deletes.
 func Schema() migrate.Schema {
-	sub, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
 	return migrate.Schema{
 		Name:       "experiments",
-		Migrations: sub,
+		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
 			migrate.Reader:  {"SELECT ON experiments, status_changes"},
 			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},

@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,13 +21,9 @@ var migrations embed.FS
 // Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
 // also writes, and deletes single projects. The remover only selects and deletes.
 func Schema() migrate.Schema {
-	sub, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
 	return migrate.Schema{
 		Name:       "region",
-		Migrations: sub,
+		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
 			migrate.Reader:  {"SELECT ON projects"},
 			migrate.Ingest:  {"SELECT, INSERT, UPDATE, DELETE ON projects"},
