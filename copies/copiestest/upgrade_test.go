@@ -15,8 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// TestUpgrades checks that the copies in Postgres, the states of Singer and Airbyte, and the states of push in Postgres of
-// each released version go on.
+// TestUpgrades checks that copies in Postgres, and states of Singer and Airbyte, of each released version go on.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	copytest.CheckUpgrades(t, "postgres", func(t *testing.T) copytest.Stored { return newDatabase(t) })

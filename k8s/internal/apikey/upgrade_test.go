@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
@@ -16,8 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
-// stored is what the operator of a version has stored for an APIKey: the object, its Secret, and the key's row in the
-// database. The texts UID, PROJECT and NAMESPACE stand for those of a test.
+// stored has the state that the operator of a version stored for an APIKey: the object, its Secret, and the key's row in
+// the database. The texts UID, PROJECT and NAMESPACE stand for those of a test.
 type stored struct {
 	Object v1alpha1.APIKey
 	Secret corev1.Secret
@@ -66,6 +67,13 @@ func TestUpgrades(t *testing.T) {
 		was.Secret.UID = ""
 		if err := b.client.Create(t.Context(), &was.Secret, controller.FieldOwner); err != nil {
 			t.Fatal(err)
+		}
+		var system corev1.Namespace
+		if err := b.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+			t.Fatal(err)
+		}
+		if realm, err := ClusterRealm(t.Context(), b.client); err != nil || realm != "kubernetes/"+string(system.UID) {
+			t.Errorf("the keys of the cluster belong to the realm %q, %v", realm, err)
 		}
 		columns := strings.Join(slices.Sorted(maps.Keys(was.Row)), ", ")
 		if _, err := b.db.Exec(t.Context(), `INSERT INTO api_keys (`+columns+`) SELECT `+columns+` FROM jsonb_populate_record(NULL::api_keys, $1)`, was.Row); err != nil {
