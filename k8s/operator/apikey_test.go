@@ -15,7 +15,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -358,11 +357,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 	}
 	handled("2")
 	eventually.True(t, "the third one acts", func() bool { return acting(t, third.URL) })
-	conn, err := pgx.Connect(t.Context(), keys.Config.MigrateURL.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, keys.Config.MigrateURL.Reveal())
 	for _, k := range objects {
 		var delivered, lost int
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE delivered_at IS NOT NULL),

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -45,11 +43,7 @@ func TestPasswordFile(t *testing.T) {
 	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
 	first := keyIn(t, c, k)
 
-	conn, err := pgx.Connect(t.Context(), server.AdminURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, server.AdminURL())
 	for _, sql := range []string{
 		"ALTER ROLE " + role + " PASSWORD 'second'",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + role + "'",

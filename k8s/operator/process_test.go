@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -154,11 +153,7 @@ func TestLongOperatorKilled(t *testing.T) {
 		all = append(all, newKey(fmt.Sprintf("reports-%d", i)))
 		c.Create(t, all[i])
 	}
-	conn, err := pgx.Connect(t.Context(), keys.Config.MigrateURL.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, keys.Config.MigrateURL.Reveal())
 	works := func(k *v1alpha1.APIKey) (held, active bool) {
 		key := keyIn(t, c, k)
 		if key == "" {
@@ -202,7 +197,7 @@ func TestLongOperatorKilled(t *testing.T) {
 		}
 	}
 	var lost, doubled int
-	err = conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM api_keys WHERE delivered_at IS NULL AND revoked_at IS NULL),
+	err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM api_keys WHERE delivered_at IS NULL AND revoked_at IS NULL),
 		(SELECT count(*) FROM (SELECT FROM api_keys WHERE delivered_at IS NOT NULL GROUP BY owner_id, owner_request HAVING count(*) > 1) d)`).Scan(&lost, &doubled)
 	if err != nil || lost != 0 || doubled != 0 {
 		t.Errorf("%d keys that nobody has, %d rotations done twice, %v\n%s", lost, doubled, err, last.log.Tail(4000))

@@ -12,13 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/needs"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -77,11 +76,7 @@ func TestExampleFollow(t *testing.T) {
 	b := servicetest.NewBacking(t, clitest.Bare)
 	s := clitest.EntriesOn(t, b, nil)
 	table := clitest.Warehouse(t)
-	db, err := pgx.Connect(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := pgtest.Connect(t, table)
 	schema := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(pageOf(t, "client/README.md"))
 	if _, err := db.Exec(t.Context(), schema[1]); err != nil {
 		t.Fatal(err)

@@ -13,11 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // scrape returns the status and the body of url; 0 if nothing answers.
@@ -105,11 +104,7 @@ func TestSyncMetrics(t *testing.T) {
 		t.Errorf("%v failures of the destination, %v; want 0", n, known)
 	}
 
-	conn, err := pgx.Connect(t.Context(), warehouse)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, warehouse)
 	if _, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
@@ -27,11 +26,7 @@ func TestSync(t *testing.T) {
 		!strings.Contains(r.Err, "1 entry has data that jsonb cannot hold") {
 		t.Errorf("%+v", r)
 	}
-	conn, err := pgx.Connect(t.Context(), environ["LECTERN_SYNC_TO"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, environ["LECTERN_SYNC_TO"])
 	var text string
 	if err := conn.QueryRow(t.Context(), `SELECT entry_data_text FROM shop.entries`).Scan(&text); err != nil || text != `{"a":"\u0000"}` {
 		t.Errorf("%q, %v", text, err)

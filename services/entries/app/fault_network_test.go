@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
@@ -221,11 +219,7 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 		t.Errorf("%d entries", got)
 	}
 	var here bool
-	conn, err := pgx.Connect(t.Context(), primary.AdminURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, primary.AdminURL())
 	if err := conn.QueryRow(t.Context(), `SELECT NOT pg_is_in_recovery()`).Scan(&here); err != nil || !here {
 		t.Errorf("the primary: %v, %v", here, err)
 	}

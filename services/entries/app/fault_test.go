@@ -41,16 +41,11 @@ func blocked(t *testing.T, s *servicetest.Service) int {
 // lock locks a table, so that the service's statements wait for it. The lock ends with t, or when the test calls unlock.
 func lock(t *testing.T, s *servicetest.Service, table string) (unlock func()) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock = func() { _ = conn.Close(context.Background()) }
-	t.Cleanup(unlock)
+	conn := pgtest.Connect(t, s.DB.OwnerURL)
 	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE `+table); err != nil {
 		t.Fatal(err)
 	}
-	return unlock
+	return func() { _ = conn.Close(context.Background()) }
 }
 
 // activity returns how many connections of the service meet the condition on pg_stat_activity.

@@ -1,7 +1,6 @@
 package authn_test
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -295,11 +293,7 @@ func TestOpenWhileAllIsDown(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	k := authtest.New(t, config.ServerURL{})
-	owner, err := pgx.Connect(t.Context(), k.Config.MigrateURL.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close(context.Background())
+	owner := pgtest.Connect(t, k.Config.MigrateURL.Reveal())
 	for _, sql := range []string{`DROP TABLE api_keys, auth_migrations`} {
 		if _, err := owner.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -162,11 +162,7 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 	distributed(t, p)
 	b.proxy.RefuseAt("COMMIT PREPARED")
 	// This connection ignores warnings, so it gets Citus' acknowledgement.
-	conn, err := pgx.Connect(t.Context(), b.db.IngestURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, b.db.IngestURL)
 	if _, err := conn.Exec(t.Context(), twoPhases, b.failing[0], []string{"w2"}, "late"); err != nil || !b.proxy.Refuses() {
 		t.Fatalf("the commit did not fail as expected: %v, worker lost: %v", err, b.proxy.Refuses())
 	}
@@ -180,11 +176,7 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 		t.Error("the worker was not lost")
 	}
 	b.proxy.Heal()
-	admin, err := pgx.Connect(t.Context(), b.server.Superuser(b.db))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close(context.Background())
+	admin := pgtest.Connect(t, b.server.Superuser(b.db))
 	if _, err := admin.Exec(t.Context(), `SELECT recover_prepared_transactions()`); err != nil {
 		t.Fatal(err)
 	}

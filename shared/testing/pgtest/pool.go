@@ -2,10 +2,13 @@ package pgtest
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -23,6 +26,17 @@ func Pool(t testing.TB, url string, o pgdb.Options) *pgdb.Pool {
 	}
 	t.Cleanup(p.Close)
 	return p
+}
+
+// Connect returns a connection that is closed when t ends.
+func Connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), Patient(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 // Patient returns the URL of a database with a connect_timeout of a minute. On a busy machine, Postgres may take seconds to

@@ -3,8 +3,6 @@ package store
 import (
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -17,11 +15,7 @@ func TestFeedReadsItsPageAlone(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
-	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, pgtest.Database(t, Schema()).OwnerURL)
 	for _, sql := range []string{`
 		INSERT INTO entries
 		SELECT 'pr_1', 'en_' || i, 'gr_1', 'emb_1', 'co_1', to_timestamp(i), to_timestamp(i), '{}', i

@@ -24,11 +24,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
-	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, pgtest.Database(t, Schema()).OwnerURL)
 	const page, deepest, rows = 10, 1_000 * 10, 22_000
 	// The entries with odd numbers belong to the contact and the embeddable of the filters.
 	for _, sql := range []string{
@@ -90,11 +86,7 @@ func TestInsightsUseTheirIndexes(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestStatements has those of Citus")
 	}
-	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, pgtest.Database(t, Schema()).OwnerURL)
 	const rows, of = 20_000, 100 // created one a second; each of the embeddables has one of a hundred
 	for _, sql := range []string{
 		fmt.Sprintf(`INSERT INTO entries
