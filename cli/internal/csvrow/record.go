@@ -19,7 +19,10 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 	dst = append(dst, '{')
 	for i := range m.fields {
 		s := &m.fields[i]
-		if i > 0 {
+		if s.Nullable && len(s.parts) == 0 {
+			continue // a service of the version before may not know the field
+		}
+		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
 		dst = append(append(append(dst, '"'), s.Name...), `":`...)

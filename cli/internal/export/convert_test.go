@@ -429,6 +429,33 @@ func TestNoConversion(t *testing.T) {
 	}
 }
 
+// TestRecordsOfAnOlderService checks that a field that may be null is empty if a service does not send it. A record that
+// lacks another field is an error.
+func TestRecordsOfAnOlderService(t *testing.T) {
+	names := fieldsOf[Experiments]
+	for without, says := range map[string]string{"winner_variant": "", "impact_metrics": "", "flowId": "it has no flowId"} {
+		record := map[string]any{}
+		for _, name := range names {
+			record[name] = "x"
+		}
+		delete(record, without)
+		line, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells, err := cellsOf(nil, line, names)
+		if says != "" {
+			if err == nil || err.Error() != says {
+				t.Errorf("without %s: %v; want %q", without, err, says)
+			}
+			continue
+		}
+		if at := slices.Index(names, without); err != nil || cells[at] != "" || cells[at-1] != "x" {
+			t.Errorf("without %s: %q, %v", without, cells, err)
+		}
+	}
+}
+
 // TestEventsHaveAllFields checks that an export has the fields of an event of the feed, except event_key.
 func TestEventsHaveAllFields(t *testing.T) {
 	if diff := cmp.Diff(fields.Names[client.ChangedEvent](), append(slices.Clip(fieldsOf[Events]), "event_key")); diff != "" {

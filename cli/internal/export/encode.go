@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"time"
 
@@ -158,7 +159,19 @@ func newViewTable(urls bool) (head []string, rows func(line []byte, write func(.
 	}
 }
 
-// pick returns the values of the named fields of a record in JSON. A missing field is an error.
+// nullable has the names of the fields that may be null.
+var nullable = func() map[string]bool {
+	names := map[string]bool{}
+	for _, list := range [][]fields.Field{fields.Of[client.Entry](), fields.Of[event](), fields.Of[client.Embeddable](), fields.Of[client.EmbeddableVersion](), fields.Of[client.Experiment]()} {
+		for _, f := range list {
+			names[f.Name] = f.Nullable || f.Type.Kind() == reflect.Slice // a list may be null
+		}
+	}
+	return names
+}()
+
+// pick returns the values of the named fields of a record in JSON. A missing field is null if it may be null, because a
+// service of the version before may lack the field. Any other missing field is an error.
 func pick(line []byte, names []string) ([]json.RawMessage, error) {
 	var record map[string]json.RawMessage
 	if err := json.Unmarshal(line, &record); err != nil {
@@ -166,7 +179,11 @@ func pick(line []byte, names []string) ([]json.RawMessage, error) {
 	}
 	values := make([]json.RawMessage, len(names))
 	for i, name := range names {
-		if values[i] = record[name]; values[i] == nil {
+		values[i] = record[name]
+		if values[i] == nil && nullable[name] {
+			values[i] = json.RawMessage("null")
+		}
+		if values[i] == nil {
 			return nil, fmt.Errorf("it has no %s", name)
 		}
 	}
@@ -191,7 +208,7 @@ func writeObject(to io.Writer, line []byte, names []string) error {
 }
 
 // cellsOf appends the named fields of a record in JSON to cells. Text is unquoted, null is an empty cell, and any other
-// value is its JSON. A missing field is an error.
+// value is its JSON.
 func cellsOf(cells []string, line []byte, names []string) ([]string, error) {
 	values, err := pick(line, names)
 	for _, value := range values {
