@@ -171,8 +171,8 @@ func TestHeadersWithoutOrWithTheSameName(t *testing.T) {
 	}
 }
 
-// TestEventRow checks that a row of an event has a null for an empty cell, and lacks a field that may be null and has no
-// column: a service of the version before may not know the field.
+// TestEventRow checks that a row of an event has a null for an empty cell. The row lacks a field that may be null and has no
+// column, because a service of the version before may not know the field.
 func TestEventRow(t *testing.T) {
 	m, err := NewMapping(Events(), []string{"entry_id", "timestamp", "page_index", "event_type", "junk", "page_key"}, Options{
 		Set:  []string{"contact_id=c", "project_id=p", "group_id=g", "embeddable_id=m"},

@@ -24,8 +24,8 @@ type Field struct {
 	Time bool
 	// Integer fields are written as JSON numbers, and other fields as strings, unless the value is null.
 	Integer bool
-	// Nullable fields are null if the cell is empty, and left out if there is no source. In a field that is not nullable and has no
-	// Default, an empty cell rejects the row.
+	// Nullable fields are null if the cell is empty, and left out if there is no source. In a field that is not
+	// nullable and has no Default, an empty cell rejects the row.
 	Nullable bool
 	// Default names another field. The value of that field is used if nothing else defines this field, or if its cell
 	// is empty.
