@@ -481,7 +481,7 @@ func TestFilesGain(t *testing.T) {
 	}
 	c.check(t)
 	equal()
-	if said := strings.Join(notes, "\n"); !strings.Contains(said, "leaves the columns out of the files that it writes") || !strings.Contains(said, "The run reads the feed again and fills them.") {
+	if said := strings.Join(notes, "\n"); !strings.Contains(said, "added to the copy: entries.contact_id, events.url.") || !strings.Contains(said, "leaves the columns out of the files that it writes") || !strings.Contains(said, "The run reads the feed again and fills them.") {
 		t.Errorf("notes: %q", notes)
 	}
 	after := c.manifest(t)

@@ -36,7 +36,7 @@ func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Posit
 	if s.manifest.Writer == "" {
 		return nil, at, fmt.Errorf("%s has no copy", d)
 	}
-	if !d.Repair && (s.manifest.Unfilled != nil || d.since.Fed(s.manifest.Revision)) {
+	if !d.Repair && (s.manifest.Unfilled != nil || len(d.since.Fed(s.manifest.Revision)) > 0) {
 		return nil, at, copies.Unfilled(d)
 	}
 	return s, s.manifest.Position, nil

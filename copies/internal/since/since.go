@@ -3,7 +3,10 @@
 // copies and their tests can use another list.
 package since
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Table lists tables and columns by the revision that added them.
 type Table struct {
@@ -20,14 +23,15 @@ var Copies = Table{
 	Since:  map[string]int64{"lectern_sync.revision": 1, "lectern_sync.unfilled_from": 1, "lectern_sync.unfilled_cursor": 1},
 }
 
-// Fed reports whether a revision after was, up to t.Number, has added a column of entries or events, whose rows come
-// from the feed.
-func (t Table) Fed(was int64) bool {
+// Fed returns the columns of entries and events that revisions after was, up to t.Number, have added, sorted. The rows of
+// these tables come from the feed.
+func (t Table) Fed(was int64) (names []string) {
 	for name, at := range t.Since {
 		table, _, _ := strings.Cut(name, ".")
 		if was < at && at <= t.Number && (table == "entries" || table == "events") {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	slices.Sort(names)
+	return names
 }
