@@ -27,9 +27,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// stopTimeout bounds how long Run closes connections and telemetry after the controllers have stopped.
-const stopTimeout = 10 * time.Second
-
 // kubeRate is how many requests a second the operator may send to the API server for each kind of object. Bursts have
 // twice as many. Ten new API keys a second need this rate. The API server protects itself by its own flow control.
 const kubeRate = 100
@@ -54,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	var parts shutdown.Stack
-	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	defer func() { err = errors.Join(err, parts.Stop(shutdown.Timeout)) }()
 	parts.Add(tel.Shutdown)
 	cfg.Cluster.SetLogger(tel.Logger)
 	mgr, err := newManager(cfg, tel)

@@ -51,9 +51,6 @@ type SourceOptions struct {
 // service is the name of the proxy in logs, spans and metrics.
 const service = "proxy"
 
-// stopTimeout bounds how long Run stops the source, connections and telemetry after the last request.
-const stopTimeout = 10 * time.Second
-
 // Run serves until ctx ends, and then lets the requests in flight finish for up to DRAIN_TIMEOUT. It returns an error
 // if a setting is not allowed, or if a manifest of the folder has a fault at the start.
 func Run(ctx context.Context, cfg Config) (err error) {
@@ -65,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	var parts shutdown.Stack
-	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	defer func() { err = errors.Join(err, parts.Stop(shutdown.Timeout)) }()
 	parts.Add(tel.Shutdown)
 
 	store := &policy.Store{}

@@ -160,7 +160,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		return err
 	}
 	var stack shutdown.Stack
-	defer func() { err = errors.Join(err, stack.Stop(cmp.Or(cfg.StopTimeout, stopTimeout))) }()
+	defer func() { err = errors.Join(err, stack.Stop(cmp.Or(cfg.StopTimeout, shutdown.Timeout))) }()
 	stack.Add(tel.Shutdown)
 
 	if cfg.MigrateOnStart {
@@ -230,9 +230,6 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	}
 	return server.Run(ctx)
 }
-
-// stopTimeout is how long the shutdown after the last request may take, unless [Config.StopTimeout] says otherwise.
-const stopTimeout = 10 * time.Second
 
 // closing returns a function that calls stop to close the pool called name. stop waits for connections that are in
 // use. The function gives up when its context ends.

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// Timeout is how long the parts of a service may take to stop after its last request.
+const Timeout = 10 * time.Second
+
 // Stack holds the functions that stop the parts of a process that are started so far. The zero value is empty. Only one
 // goroutine may use a Stack at a time.
 type Stack struct {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
@@ -31,9 +30,6 @@ type Config struct {
 // service is the name of the console service in logs, spans and metrics.
 const service = "console"
 
-// stopTimeout is how long the parts of the service may take to stop after the last request.
-const stopTimeout = 10 * time.Second
-
 // Run serves the console until ctx ends, and then shuts down gracefully. Run ignores CORSAllowedOrigins of cfg.HTTP.
 // The error reports a failed start, or a shutdown that was not clean.
 func Run(ctx context.Context, cfg Config) (err error) {
@@ -46,7 +42,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	var parts shutdown.Stack
-	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	defer func() { err = errors.Join(err, parts.Stop(shutdown.Timeout)) }()
 	parts.Add(tel.Shutdown)
 
 	cfg.HTTP.CORSAllowedOrigins = nil // the API's pages may be anywhere, the console's files are for its own page

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
@@ -20,9 +19,6 @@ import (
 
 // service is the name of the edge in logs, spans and metrics.
 const service = "edge"
-
-// stopTimeout is how long the parts of the edge may take to stop after the last request.
-const stopTimeout = 10 * time.Second
 
 // Run serves the edge until ctx ends, and then shuts down gracefully. The error reports invalid settings, a failed
 // start, or a shutdown that was not clean.
@@ -39,7 +35,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	var parts shutdown.Stack
-	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	defer func() { err = errors.Join(err, parts.Stop(shutdown.Timeout)) }()
 	parts.Add(tel.Shutdown)
 
 	waits := cfg.Waits.Pool()
