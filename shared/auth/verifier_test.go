@@ -267,6 +267,20 @@ func TestLookupsInFlightAreBounded(t *testing.T) {
 	})
 }
 
+// TestLookupsEnd checks that a look-up in a store that hangs ends with an error after two seconds, or after a longer
+// LookupLimit.
+func TestLookupsEnd(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Second: 2 * time.Second, 10 * time.Second: 10 * time.Second} {
+		simulate(t, auth.VerifierOptions{LookupLimit: limit}, func(t *testing.T, b *bench) {
+			b.store.set(nil, make(chan struct{}))
+			start := time.Now()
+			if err := b.verify(t); code(err) != apierr.Unavailable || time.Since(start) != want {
+				t.Errorf("with the limit %v: %v after %v, want unavailable after %v", limit, err, time.Since(start), want)
+			}
+		})
+	}
+}
+
 func TestCloseEndsLookups(t *testing.T) {
 	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
 		b.store.set(nil, make(chan struct{}))
