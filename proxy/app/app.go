@@ -139,13 +139,17 @@ func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forw
 	return keys, nil
 }
 
+// manifestsPoll is how often the proxy checks the folder for changes. A change is in force when its author has switched to the
+// browser.
+const manifestsPoll = 500 * time.Millisecond
+
 // open returns the source of the policy: c.Source if it is set, and otherwise the folder c.Manifests. The manifests of
 // a folder are loaded at once.
 func (c Config) open(o SourceOptions) (Source, error) {
 	if c.Source != nil {
 		return c.Source(o)
 	}
-	return manifest.NewFolder(c.Manifests, o.Store, cmp.Or(c.ManifestsPoll, 500*time.Millisecond), o.Log)
+	return manifest.NewFolder(c.Manifests, o.Store, manifestsPoll, o.Log)
 }
 
 func checks(source Source, keys *authn.Authenticator) []httpserver.Check {

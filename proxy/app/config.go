@@ -38,10 +38,6 @@ type Config struct {
 	// exempt. Tests set it; 0: 15 minutes, after which a client no longer waits.
 	TotalTimeout time.Duration `env:"-"`
 
-	// ManifestsPoll is how often the proxy checks the folder for changes. Tests set it; 0: twice a second, so that a
-	// change is in force when its author has switched to the browser.
-	ManifestsPoll time.Duration `env:"-"`
-
 	HTTP      httpserver.Config
 	Auth      auth.Config
 	Pool      pgdb.Options

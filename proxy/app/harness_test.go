@@ -148,7 +148,7 @@ func run(t testing.TB, s setup) *world {
 	if err := config.Load(&cfg, environ); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Resolver, cfg.LogOutput, cfg.ManifestsPoll = w.names.resolver(), w.log, 5*time.Millisecond
+	cfg.Resolver, cfg.LogOutput = w.names.resolver(), w.log
 	if s.configure != nil {
 		s.configure(&cfg)
 	}
