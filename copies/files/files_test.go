@@ -437,14 +437,14 @@ func TestFilesGain(t *testing.T) {
 	}
 	const unfilled = "has not yet all values of the columns"
 
-	c.Fill(0, 60)
+	c.Fill(0, 30)
 	c.Put(copytest.Of("emb_2", copytest.Entry("other", 1, `{"n":1}`)))
 	older()
 	if err := verify(); err == nil || !strings.Contains(err.Error(), unfilled) {
 		t.Errorf("a verification of the older copy: %v", err)
 	}
 	steps, progress := 0, false
-	for cut := 1; ; cut += 1 + cut/4 {
+	for cut := 1; ; cut += 1 + cut/3 {
 		err := c.sync(t, at(trial, cut))
 		if err == nil {
 			break
@@ -455,7 +455,7 @@ func TestFilesGain(t *testing.T) {
 		at := c.manifest(t).Unfilled
 		progress = progress || at != nil && at.Seq > 0
 		if steps++; steps%3 == 0 {
-			c.Fill(60+steps, 1)
+			c.Fill(30+steps, 1)
 			c.Remove(client.Erased, fmt.Sprintf("en_%d", steps)) // writes the older files again
 			older()
 		}
