@@ -23,7 +23,6 @@ type release struct {
 	namespace string
 	chart     string   // folder of the chart
 	values    []string // files of values, the later ones win
-	tokens    string   // file of the values of tokens, which the chart before does not take; only with LECTERN_LONG
 	gateway   string   // namespace/name of the Gateway
 	url       string   // of the API, through the Gateway
 	sample    string   // image of the sample programs
@@ -133,7 +132,11 @@ func faultsIn(log string) []string {
 // upgrade upgrades the release to its values and more, and waits until all pods are replaced.
 func (r *release) upgrade(t testing.TB, more ...string) {
 	t.Helper()
-	r.helm(t, append(r.upgradeArguments(r.chart), more...)...)
+	args := []string{"upgrade", "--install", "lectern", r.chart, "--wait", "--timeout", "9m"}
+	for _, file := range r.values {
+		args = append(args, "--values", file)
+	}
+	r.helm(t, append(args, more...)...)
 }
 
 // awaitReplaced waits until the pods that an upgrade replaced are gone. helm does not wait for them. Until then they may
@@ -148,17 +151,6 @@ func (r *release) awaitReplaced(t testing.TB) {
 		}
 		return nil
 	})
-}
-
-func (r *release) upgradeArguments(chart string) []string {
-	args := []string{"upgrade", "--install", "lectern", chart, "--wait", "--timeout", "9m"}
-	for _, file := range r.values {
-		args = append(args, "--values", file)
-	}
-	if chart == r.chart && r.tokens != "" {
-		args = append(args, "--values", r.tokens)
-	}
-	return args
 }
 
 // manifest returns a file of testdata, or of path, with the release's names filled in.

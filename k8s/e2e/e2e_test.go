@@ -51,7 +51,6 @@ func TestEndToEnd(t *testing.T) {
 		{"clients' addresses", false, r.testClientAddresses},
 		{"routes of the gateway", false, func(t *testing.T) { r.testRoutes(t, "gateway", "nginx", "traefik") }},
 		{"uninstall", false, r.testUninstall},
-		{"from the chart before", true, r.testFromChartBefore},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			if step.long && os.Getenv("LECTERN_LONG") == "" {
@@ -106,7 +105,7 @@ func (r *release) testInstall(t *testing.T) {
 	}
 	r.values = append(r.values, third)
 	if os.Getenv("LECTERN_LONG") != "" {
-		r.tokens = r.tokenValues(t)
+		r.values = append(r.values, r.tokenValues(t))
 	}
 	started := time.Now()
 	r.upgrade(t)
@@ -320,25 +319,4 @@ func (r *release) testUninstall(t *testing.T) {
 		t.Errorf("definitions: %q; want 4", kept)
 	}
 	r.kubectl(t, "delete", "crds", "-l", "app.kubernetes.io/instance=lectern", "--timeout=5m")
-}
-
-// testFromChartBefore upgrades a release of the previous chart to this one.
-func (r *release) testFromChartBefore(t *testing.T) {
-	before := os.Getenv("LECTERN_E2E_CHART_BEFORE")
-	if before == "" {
-		t.Skip("there is no chart before this one")
-	}
-	r.helm(t, r.upgradeArguments(before)...)
-	r.apply(t, r.manifest(t, filepath.Join(r.chart, "examples", "demo.yaml")), "apply", "-f", "-")
-	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=5m", "apikey/demo")
-	key := r.secret(t, "lectern-demo", "api-key")
-	r.upgrade(t)
-	eventually(t, "the key of before", func() error {
-		status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries", key)
-		if err != nil || status != 200 {
-			return fmt.Errorf("%d, %w: %.200s", status, err, body)
-		}
-		return nil
-	})
-	r.testUninstall(t)
 }
