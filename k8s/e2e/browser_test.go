@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -35,8 +36,14 @@ func (r *release) testBrowser(t *testing.T, value string) {
 		{"app.example.com", "200 true "},
 		{"app.example.org", "TypeError: Failed to fetch"},
 	} {
+		folder, err := os.MkdirTemp("", "browser")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The browser's children still write for a moment after the browser's end, which t.TempDir would not survive.
+		defer eventually(t, "the browser's folder is removed", func() error { return os.RemoveAll(folder) })
 		out, err := command(t.Context(), "", browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-			"--user-data-dir="+t.TempDir(), "--ignore-certificate-errors", "--no-proxy-server",
+			"--user-data-dir="+folder, "--ignore-certificate-errors", "--no-proxy-server",
 			fmt.Sprintf("--host-resolver-rules=MAP %s:443 %s, MAP api.example.test:443 %s:443", tt.host, site.Listener.Addr(), gateway),
 			"--virtual-time-budget=20000", "--dump-dom", "https://"+tt.host+"/")
 		if err != nil {
