@@ -208,7 +208,10 @@ func (p *pods) wakes(ctx context.Context) {
 	all := clients(20, true)
 	many(ctx, 2000, 100*time.Millisecond, func(i int) {
 		if ask(ctx, all[i%20], p.feed("wait=60&types="+[]string{"entry", "entry_removed"}[i%2]), p.key, hostileNetwork) != 200 {
-			time.Sleep(retryRefused) // as a client does, see there
+			select { // as a client does, see there
+			case <-ctx.Done():
+			case <-time.After(retryRefused):
+			}
 		}
 	})
 	changing.Wait()
