@@ -23,15 +23,19 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// TestLongNamespacesGo deletes twenty watched namespaces in each kind of watching. An operator runs for half of them, and
-// the key database is there for half. All objects go, at the latest when the operator and the database are back, and no
-// key is accepted.
-func TestLongNamespacesGo(t *testing.T) {
+// TestLongListedNamespacesGo deletes twenty watched namespaces. An operator runs for half of them, and the key database is
+// there for half. All objects go, at the latest when the operator and the database are back, and no key is accepted.
+func TestLongListedNamespacesGo(t *testing.T) {
 	needs.Long(t)
-	for _, everywhere := range []bool{false, true} {
-		name := map[bool]string{false: "listed", true: "everywhere"}[everywhere]
-		t.Run(name, func(t *testing.T) { namespacesGo(t, everywhere) })
-	}
+	t.Parallel()
+	namespacesGo(t, false)
+}
+
+// TestLongAllNamespacesGo does the same with an operator that watches all namespaces. That operator would also handle the
+// objects of other tests, so none runs meanwhile.
+func TestLongAllNamespacesGo(t *testing.T) {
+	needs.Long(t)
+	namespacesGo(t, true)
 }
 
 // tenant is a namespace with a Project and a key of it.
