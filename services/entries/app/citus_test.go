@@ -25,8 +25,8 @@ import (
 type sharded struct {
 	*servicetest.Service
 	cluster *pgtest.Cluster
-	healthy []string // projects on the first worker
-	failing []string // projects on the second
+	healthy []string // three projects on the first worker
+	failing []string // three on the second
 	keys    map[string]string
 }
 
@@ -42,18 +42,18 @@ func startSharded(t *testing.T) *sharded {
 	s := &sharded{cluster: c, keys: map[string]string{}, Service: startOn(t, b, map[string]string{
 		"DATABASE_MAX_CONNS": "16", "INGEST_RETRY_TIME": "1s",
 	})}
-	for i := range 24 {
+	for i := 0; len(s.healthy) < 3 || len(s.failing) < 3; i++ {
 		project := fmt.Sprintf("pr_%d", i)
-		fill(t, s.Service, project, rowsEach)
+		side := &s.failing
 		if s.worker(t, project) == c.Member(1) {
-			s.healthy = append(s.healthy, project)
-		} else {
-			s.failing = append(s.failing, project)
+			side = &s.healthy
 		}
+		if len(*side) == 3 {
+			continue
+		}
+		*side = append(*side, project)
+		fill(t, s.Service, project, rowsEach)
 		s.keys[project] = b.Keys.Key(project)
-	}
-	if len(s.healthy) < 3 || len(s.failing) < 3 {
-		t.Fatalf("%d projects on one worker and %d on the other", len(s.healthy), len(s.failing))
 	}
 	return s
 }
@@ -86,7 +86,7 @@ func (s *sharded) worker(t *testing.T, project string) (addr string) {
 func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.Report) {
 	t.Helper()
 	var loads []*faulttest.Load
-	for _, p := range projects[:3] {
+	for _, p := range projects {
 		var paths []string
 		for _, path := range []string{"entries", "entries?limit=100&direction=ASC", "entries/en_0000007", "entries/en_0000007/events", "entries-page-views"} {
 			paths = append(paths, "/projects/"+p+"/"+path)
