@@ -120,7 +120,7 @@ func tolerance(r faulttest.Report) int { return 1 + (r.Good+r.Refused)/50 }
 func TestLongCitusWorkerFaults(t *testing.T) {
 	f := startFleet(t)
 	f.run(t, 3*time.Second, nil) // fills pools and caches
-	quiet := f.run(t, 6*time.Second, nil)
+	quiet := f.run(t, 10*time.Second, nil)
 	for _, name := range slices.Sorted(maps.Keys(quiet.others)) {
 		quiet.others[name].Check(t, "quiet: "+name)
 	}
@@ -137,7 +137,7 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 		{"stopped", func() { f.cluster.Pause(t, 2) }, func() { f.cluster.Resume(t, 2) }, f.checkAnswers},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			const before, lasts, after = 2 * time.Second, 2 * statementTimeout, 5 * time.Second
+			const before, lasts, after = 2 * time.Second, 15 * time.Second, 10 * time.Second
 			var back time.Duration
 			s := f.run(t, before+lasts+after, func() {
 				wait(before)

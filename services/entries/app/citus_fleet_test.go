@@ -49,9 +49,6 @@ type side struct {
 // than that, so they could use all connections.
 const poolConns = 4
 
-// statementTimeout is the longest time that a request waits for a worker that hangs. A fault lasts for twice that.
-const statementTimeout = 5 * time.Second
-
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	needs.Long(t)
@@ -62,7 +59,7 @@ func startFleet(t *testing.T) *fleet {
 	keys := f.cluster.Database(t, pgkeys.Schema())
 	f.keys = authtest.On(t, keys, f.redis.URL)
 	environ := map[string]string{
-		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "STATEMENT_TIMEOUT": statementTimeout.String(),
+		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "STATEMENT_TIMEOUT": "5s",
 	}
 	tables := map[string]string{f.cluster.Superuser(keys): "api_keys"} // one table of each database
 	for service, table := range map[routes.Service]string{
