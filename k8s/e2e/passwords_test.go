@@ -105,5 +105,9 @@ func (p *passwords) change(t *testing.T, next string) {
 // minutes.
 func (r *release) updateFiles(t *testing.T, selector string) {
 	t.Helper()
-	r.kubectl(t, "annotate", "pods", "-l", selector, "--overwrite", fmt.Sprintf("lectern.dev/e2e-looked-at=%d", time.Now().UnixNano()))
+	// kubectl lists the pods first, and a pod of a restart may go before its turn.
+	eventually(t, "a change of each pod", func() error {
+		_, err := r.tryKubectl(t.Context(), "", "annotate", "pods", "-l", selector, "--overwrite", fmt.Sprintf("lectern.dev/e2e-looked-at=%d", time.Now().UnixNano()))
+		return err
+	})
 }
