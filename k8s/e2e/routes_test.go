@@ -144,8 +144,12 @@ func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 	t.Helper()
 	seen := map[string][]string{}
 	for _, service := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console} {
-		log := r.kubectl(t, "logs", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component="+string(service),
-			"--tail=-1", "--since-time="+since.UTC().Format(time.RFC3339))
+		var log string
+		eventually(t, "the logs of "+string(service), func() (err error) { // a pod that was replaced may go meanwhile
+			log, err = r.tryKubectl(t.Context(), "", "logs", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component="+string(service),
+				"--tail=-1", "--since-time="+since.UTC().Format(time.RFC3339))
+			return err
+		})
 		for line := range bytes.Lines([]byte(log)) {
 			var access struct {
 				Msg string `json:"msg"`
