@@ -26,8 +26,8 @@ type Filling struct {
 	Last     bool
 }
 
-// Unfilled returns the error of a verification of a copy whose rows may lack values.
-func Unfilled(to Destination) error {
+// UnfilledError returns the error of a verification of a copy whose rows may lack values.
+func UnfilledError(to Destination) error {
 	return fmt.Errorf("%s has not yet all values of the columns that a new version of lectern added: run lectern sync without --verify until the copy is current", to)
 }
 

@@ -18,9 +18,9 @@ func (d *Destination) gain() {
 	switch was := d.manifest.Revision; {
 	case was > d.since.Number:
 		d.Note("A newer version of lectern has added columns to the copy. This version leaves the columns out of the files that it writes. The newer version fills them.")
-	case len(d.since.Fed(was)) > 0:
+	case len(d.since.Gained(was)) > 0:
 		d.manifest.Unfilled = &copies.Position{}
-		d.Note(fmt.Sprintf("This version of lectern has added to the copy: %s.", strings.Join(d.since.Fed(was), ", ")))
+		d.Note(fmt.Sprintf("This version of lectern has added to the copy: %s.", strings.Join(d.since.Gained(was), ", ")))
 	}
 	if at, unfilled := d.Unfilled(); unfilled {
 		d.Note(fmt.Sprintf("Rows after change %d may lack values in added columns. The run reads the feed again and fills them.", at.Seq))

@@ -36,8 +36,8 @@ func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Posit
 	if s.manifest.Writer == "" {
 		return nil, at, fmt.Errorf("%s has no copy", d)
 	}
-	if !d.Repair && (s.manifest.Unfilled != nil || len(d.since.Fed(s.manifest.Revision)) > 0) {
-		return nil, at, copies.Unfilled(d)
+	if !d.Repair && (s.manifest.Unfilled != nil || len(d.since.Gained(s.manifest.Revision)) > 0) {
+		return nil, at, copies.UnfilledError(d)
 	}
 	return s, s.manifest.Position, nil
 }

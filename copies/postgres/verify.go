@@ -53,7 +53,7 @@ func (s *state) begin(ctx context.Context) (err error) {
 		return err
 	}
 	if s.unfilled != nil || len(s.lacking(found, was.Revision)) > 0 {
-		return copies.Unfilled(s.Destination)
+		return copies.UnfilledError(s.Destination)
 	}
 	if err := s.checkColumns(found); err != nil {
 		return err

@@ -23,9 +23,9 @@ var Copies = Table{
 	Since:  map[string]int64{"lectern_sync.revision": 1, "lectern_sync.unfilled_from": 1, "lectern_sync.unfilled_cursor": 1},
 }
 
-// Fed returns the columns of entries and events that revisions after was, up to t.Number, have added, sorted. The rows of
+// Gained returns the columns of entries and events that revisions after was, up to t.Number, have added, sorted. The rows of
 // these tables come from the feed.
-func (t Table) Fed(was int64) (names []string) {
+func (t Table) Gained(was int64) (names []string) {
 	for name, at := range t.Since {
 		table, _, _ := strings.Cut(name, ".")
 		if was < at && at <= t.Number && (table == "entries" || table == "events") {
