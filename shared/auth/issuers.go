@@ -52,25 +52,34 @@ func NewIssuers(t *tokens.Verifier, count func(ctx context.Context, outcome stri
 }
 
 // verify returns the bearer of a token, and counts a refused token in refusals. The error is a [Refusal], an apierr, or
-// the error of ctx. RateLimited: the client's network has sent too many refused keys. Unavailable: the signing key is
-// unknown because the issuer cannot be reached.
+// the error of ctx. RateLimited: the client's network has sent too many refused keys and tokens, and this token is refused too,
+// or needs a read of the issuer's keys. Unavailable: the signing key is unknown because the issuer cannot be reached.
 func (i *Issuers) verify(ctx context.Context, token string, refusals *trustedkeys.Refusals) (*bearer, error) {
 	h, now := HashKey(token), time.Now()
 	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
 		return b, nil
 	}
 	network := admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
-	if refusals.Over(network) {
-		return nil, trustedkeys.ErrTooMany()
+	within := func() error {
+		if refusals.Over(network) {
+			return trustedkeys.ErrTooMany()
+		}
+		return nil
 	}
-	claims, err := i.tokens.Verify(ctx, token)
+	claims, err := i.tokens.Verify(ctx, token, within)
 	if err != nil {
 		_, unavailable := errors.AsType[*tokens.Unavailable](err)
-		switch {
+		_, limited := errors.AsType[*apierr.Error](err)
+		switch over := within(); {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case limited:
+			return nil, err
+		case over != nil:
+			return nil, over
 		case unavailable:
 			i.count(ctx, "error")
+			refusals.Count(network)
 			return nil, apierr.NotAvailable(err)
 		}
 		i.count(ctx, "miss")

@@ -3,7 +3,6 @@ package tokens
 import (
 	"cmp"
 	"context"
-	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +27,14 @@ const (
 	// issuer has removed is accepted for so long.
 	readEvery = 5 * time.Minute
 
-	// readAgain is the least time between two reads for an unknown key id.
-	readAgain = 5 * time.Second
+	// keysLife is how long the keys are used while every read fails.
+	keysLife = 24 * time.Hour
+
+	// readAgain is the least time between two reads.
+	readAgain = time.Second
+
+	// maxWaiting is how many requests wait for a read of one issuer's keys.
+	maxWaiting = 100
 
 	// readLimit is how long one read may take.
 	readLimit = 5 * time.Second
@@ -37,45 +43,61 @@ const (
 	maxDocument = 1 << 20
 )
 
-// keySet has the signing keys of one issuer. [oidc.RemoteKeySet] would read the keys again for each unknown key id, of
-// which a client can make any number.
+// keySet has the signing keys of one issuer. [oidc.RemoteKeySet] of go-oidc refuses a set as a whole for one key that it
+// cannot read, and reads the keys again for each unknown key id, of which a client can make any number.
+//
+// [oidc.RemoteKeySet]: https://pkg.go.dev/github.com/coreos/go-oidc/v3/oidc#RemoteKeySet
 type keySet struct {
-	issuer     Issuer
-	client     *http.Client
-	algorithms []jose.SignatureAlgorithm
-	log        *slog.Logger
-	reads      singleflight.Group
+	issuer  Issuer
+	log     *slog.Logger
+	reads   singleflight.Group
+	waiting chan struct{} // has an element for each request that waits
 
-	mu   sync.Mutex
-	keys []jose.JSONWebKey
-	read time.Time // when the last read ended
-	err  error     // of the last read
+	ctx    context.Context // of the reads
+	cancel context.CancelFunc
+
+	leftOut sync.Once // a token's groups were left out
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey
+	good    time.Time // when the read of keys began
+	began   time.Time // when the last read began
+	ended   time.Time // when the last read ended
+	err     error     // of the last read
+	skipped []string  // key ids that the last good read could not use
 }
 
 var errNeverRead = errors.New("they were not read yet")
 
+// newKeySet returns the key set of an issuer. The error names a CAFile that cannot be read.
 func newKeySet(issuer Issuer, log *slog.Logger) (*keySet, error) {
+	s := &keySet{issuer: issuer, log: log, err: errNeverRead, waiting: make(chan struct{}, maxWaiting)}
+	if _, err := s.client(); err != nil {
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// client returns a client for one read. The client trusts the certificates that the CAFile has now.
+func (s *keySet) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
-	if issuer.CAFile != "" {
-		pem, err := os.ReadFile(issuer.CAFile)
+	transport.Proxy, transport.DisableKeepAlives = nil, true
+	if s.issuer.CAFile != "" {
+		pem, err := os.ReadFile(s.issuer.CAFile)
 		roots := x509.NewCertPool()
 		if err == nil && !roots.AppendCertsFromPEM(pem) {
-			err = fmt.Errorf("%s has no certificate in PEM", issuer.CAFile)
+			err = fmt.Errorf("%s has no certificate in PEM", s.issuer.CAFile)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the caFile of the issuer %s: %w", issuer.URL, err)
+			return nil, fmt.Errorf("the caFile of the issuer %s: %w", s.issuer.URL, err)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	s := &keySet{issuer: issuer, log: log, err: errNeverRead, client: &http.Client{
+	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	for _, name := range algorithms {
-		s.algorithms = append(s.algorithms, jose.SignatureAlgorithm(name))
-	}
-	return s, nil
+	}, nil
 }
 
 func (s *keySet) up() bool {
@@ -84,11 +106,15 @@ func (s *keySet) up() bool {
 	return s.err == nil
 }
 
-// run reads the keys now and then until ctx ends: soon again after a failure.
+// run reads the keys now and then until ctx ends: soon again after a failure. No read goes on after run.
 func (s *keySet) run(ctx context.Context) {
-	defer s.client.CloseIdleConnections()
+	defer s.cancel()
 	for {
-		<-s.readSoon()
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.readSoon():
+		}
 		next := readEvery
 		if !s.up() {
 			next = readAgain
@@ -101,17 +127,31 @@ func (s *keySet) run(ctx context.Context) {
 	}
 }
 
-// find returns the keys of a key id, or all keys if the id is empty. If find knows none, it reads the keys again, at
-// most once in readAgain. The error is an [*Unavailable] if the last read failed, or the error of ctx.
-func (s *keySet) find(ctx context.Context, id string) ([]crypto.PublicKey, error) {
-	found, wait, err := s.known(id)
-	if len(found) == 0 && wait <= 0 {
+// find returns the keys that may have signed a token with the header. If the set has none, find calls permit, and waits for a
+// read that begins after find. The error is the error of permit or of ctx, an [*Unavailable] if that read fails or too many
+// requests wait, or else says that the issuer has no such key.
+func (s *keySet) find(ctx context.Context, header jose.Header, permit func() error) ([]any, error) {
+	asked := time.Now()
+	found, _, err := s.known(header)
+	if len(found) > 0 {
+		return found, nil
+	}
+	if err := permit(); err != nil {
+		return nil, err
+	}
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, &Unavailable{s.issuer.URL, errors.New("too many tokens wait for them")}
+	}
+	for began := (time.Time{}); len(found) == 0 && began.Before(asked); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.readSoon():
 		}
-		found, _, err = s.known(id)
+		found, began, err = s.known(header)
 	}
 	switch {
 	case len(found) > 0:
@@ -122,65 +162,111 @@ func (s *keySet) find(ctx context.Context, id string) ([]crypto.PublicKey, error
 	return nil, errors.New("the issuer has no such signing key")
 }
 
-// known returns the keys of a key id, how long no further read may begin, and the error of the last read.
-func (s *keySet) known(id string) (found []crypto.PublicKey, wait time.Duration, err error) {
+// known returns the keys that may have signed a token with the header, when the last read began, and its error. A key with an
+// algorithm signs with that algorithm alone. All keys are possible for a token without a key id.
+func (s *keySet) known(header jose.Header) (found []any, began time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if time.Since(s.good) > keysLife {
+		return nil, s.began, s.err
+	}
 	for _, k := range s.keys {
-		if id == "" || k.KeyID == id {
+		if (header.KeyID == "" || k.KeyID == header.KeyID) && cmp.Or(k.Algorithm, header.Algorithm) == header.Algorithm {
 			found = append(found, k.Key)
 		}
 	}
-	return found, readAgain - time.Since(s.read), s.err
+	return found, s.began, s.err
 }
 
-// readSoon joins the read that is in progress, or starts one. The read goes on when its request has ended.
+// readSoon joins the read that waits or is in progress, or starts one, at the earliest readAgain after the last read. The
+// read goes on when its request has ended.
 func (s *keySet) readSoon() <-chan singleflight.Result {
-	return s.reads.DoChan("", func() (any, error) { s.readNow(); return nil, nil })
+	return s.reads.DoChan("", func() (any, error) {
+		s.mu.Lock()
+		wait := time.Until(s.ended.Add(readAgain))
+		s.mu.Unlock()
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(wait):
+		}
+		s.readNow()
+		return nil, nil
+	})
 }
 
 // readNow replaces the keys by those that the issuer has now. If the issuer cannot be reached, the keys stay.
 func (s *keySet) readNow() {
-	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, readLimit)
 	defer cancel()
-	keys, err := s.download(ctx)
+	began := time.Now()
+	keys, skipped, err := s.download(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err != nil && (s.err == nil || errors.Is(s.err, errNeverRead)):
-		s.log.WarnContext(ctx, "an issuer of tokens cannot be reached: tokens with known signing keys go on", slog.String("issuer", s.issuer.URL), slog.Any("error", err))
+		s.log.WarnContext(ctx, "the signing keys of an issuer of tokens cannot be read: tokens with known keys go on for a day", slog.String("issuer", s.issuer.URL), slog.Any("error", err))
 	case err == nil && s.err != nil:
 		s.log.InfoContext(ctx, "the signing keys of an issuer of tokens were read", slog.String("issuer", s.issuer.URL), slog.Int("keys", len(keys)))
 	}
-	if err == nil {
-		s.keys = keys
+	s.err, s.began, s.ended = err, began, time.Now()
+	if err != nil {
+		return
 	}
-	s.err, s.read = err, time.Now()
+	if !slices.Equal(skipped, s.skipped) {
+		s.log.WarnContext(ctx, "some signing keys of an issuer of tokens are not used", slog.String("issuer", s.issuer.URL), slog.Any("kids", skipped))
+	}
+	s.keys, s.good, s.skipped = keys, began, skipped
 }
 
-// download returns the asymmetric keys for signatures in the key set that the issuer's discovery document names.
-func (s *keySet) download(ctx context.Context) ([]jose.JSONWebKey, error) {
+// noteGroupsLeftOut logs, once, that a token names its groups only by reference, as Entra does for many groups (OpenID
+// Connect Core 1.0, section 5.6.2).
+func (s *keySet) noteGroupsLeftOut(c *claims) {
+	if c.others["_claim_names"] == nil {
+		return
+	}
+	s.leftOut.Do(func() {
+		s.log.WarnContext(s.ctx, "an issuer leaves the groups out of tokens with many groups: grant the subject, or have the issuer send granted groups alone", slog.String("issuer", s.issuer.URL))
+	})
+}
+
+// download returns the keys for signatures in the key set that the issuer's discovery document names, and the key ids of
+// keys that it cannot read or whose kind it does not know, which it skips (RFC 7517, section 5). The error of a set
+// without a usable key says so.
+func (s *keySet) download(ctx context.Context) (keys []jose.JSONWebKey, skipped []string, err error) {
 	var about struct {
 		Issuer string `json:"issuer"`
 		Keys   string `json:"jwks_uri"`
 	}
 	if err := s.get(ctx, strings.TrimSuffix(s.issuer.URL, "/")+"/.well-known/openid-configuration", &about); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if about.Issuer != s.issuer.URL {
-		return nil, fmt.Errorf("the discovery document is of the issuer %q", about.Issuer)
+		return nil, nil, fmt.Errorf("the discovery document is of the issuer %q", about.Issuer)
 	}
-	var set jose.JSONWebKeySet
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
 	if err := s.get(ctx, about.Keys, &set); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var keys []jose.JSONWebKey
-	for _, k := range set.Keys {
-		if cmp.Or(k.Use, "sig") == "sig" && k.IsPublic() && k.Valid() {
+	for _, text := range set.Keys {
+		var about struct {
+			ID  string `json:"kid"`
+			Use string `json:"use"`
+		}
+		var k jose.JSONWebKey
+		switch err := json.Unmarshal(text, &about); {
+		case err == nil && cmp.Or(about.Use, "sig") != "sig":
+		case err != nil || json.Unmarshal(text, &k) != nil || !k.IsPublic() || !k.Valid():
+			skipped = append(skipped, about.ID)
+		default:
 			keys = append(keys, k)
 		}
 	}
-	return keys, nil
+	if len(keys) == 0 {
+		return nil, nil, fmt.Errorf("GET %s: the set has %d keys, and no key for signatures that can be used", about.Keys, len(set.Keys))
+	}
+	return keys, skipped, nil
 }
 
 // get reads a JSON document of the issuer.
@@ -188,6 +274,10 @@ func (s *keySet) get(ctx context.Context, from string, into any) error {
 	u, err := url.Parse(from)
 	if err != nil || !secure(u) {
 		return fmt.Errorf("%q is no https URL", from)
+	}
+	client, err := s.client()
+	if err != nil {
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
@@ -198,18 +288,23 @@ func (s *keySet) get(ctx context.Context, from string, into any) error {
 		if err != nil {
 			return fmt.Errorf("the tokenFile of the issuer: %w", err)
 		}
+		own, err := url.Parse(s.issuer.URL)
+		if err != nil {
+			return err
+		}
+		req.URL.Scheme, req.URL.Host, req.Host = own.Scheme, own.Host, own.Host
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", from, resp.Status)
+		return fmt.Errorf("GET %s: %s", req.URL, resp.Status)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(into); err != nil {
-		return fmt.Errorf("GET %s: %w", from, err)
+		return fmt.Errorf("GET %s: %w", req.URL, err)
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ package tokens
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,13 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
 	// maxToken is the longest token in bytes.
-	maxToken = 8 << 10
+	maxToken = 16 << 10
 
 	// skew is how far the clock of an issuer may differ from the clock of this process.
 	skew = time.Minute
@@ -33,9 +32,13 @@ const (
 
 // algorithms are the asymmetric ones of RFC 7518 and RFC 8037. A token that the public key could have signed as a
 // secret, or that nobody signed, has another one.
-var algorithms = []string{
-	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
 }
+
+// types are the values of the header typ in lower case, without the prefix application/, that tokens for an API have: JWT
+// (RFC 7519) and at+jwt (RFC 9068). Other types of tokens prove other things (RFC 8725, section 3.11).
+var types = []string{"jwt", "at+jwt"}
 
 // Issuer is an OpenID provider whose tokens are accepted: one element of TOKEN_ISSUERS.
 type Issuer struct {
@@ -46,10 +49,11 @@ type Issuer struct {
 	Audiences []string `json:"audiences"`
 	// CAFile is a file with the certificates in PEM that sign the issuer's own. Empty: those of the system.
 	CAFile string `json:"caFile"`
-	// GroupsClaim is the claim with the groups of a subject, a list of texts. Empty: subjects have no groups.
+	// GroupsClaim is the claim with the groups of a subject, a list of texts or one text. Empty: subjects have no groups.
 	GroupsClaim string `json:"groupsClaim"`
 	// TokenFile is a file with a bearer token for the issuer's discovery document and keys, which Kubernetes' API server
-	// requires. Empty: none is sent.
+	// requires. The token goes to the host of URL alone, which then also has the keys: of jwks_uri, only the path counts.
+	// Empty: no token is sent.
 	TokenFile string `json:"tokenFile"`
 }
 
@@ -62,9 +66,7 @@ func (list *Issuers) UnmarshalText(text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode((*[]Issuer)(list)); err != nil {
+	if err := json.Unmarshal(text, (*[]Issuer)(list), json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf(`%w; allowed: a JSON list such as [{"url":"https://login.example.com","audiences":["lectern"]}]`, err)
 	}
 	for i, issuer := range *list {
@@ -151,82 +153,108 @@ func (u *Unavailable) Error() string {
 // Unwrap returns the fault.
 func (u *Unavailable) Unwrap() error { return u.Err }
 
-// Verify returns the claims of a token that an issuer signed for one of its audiences, and that is valid now. The error
-// is an [*Unavailable], the error of ctx, or else the reason why the token is refused. No error contains the token.
-func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
+// Verify returns the claims of a token that an issuer signed for one of its audiences, and that is valid now. A token
+// whose signing key is held needs no I/O. Before a wait for the issuer, Verify calls permit and returns its error. The
+// error is also an [*Unavailable], the error of ctx, or the reason why the token is refused. No error contains the token.
+func (v *Verifier) Verify(ctx context.Context, token string, permit func() error) (*Claims, error) {
 	if len(token) > maxToken {
 		return nil, fmt.Errorf("the token has %d bytes; allowed: %d", len(token), maxToken)
 	}
-	from, err := issuerOf(token)
-	if err != nil {
-		return nil, err
-	}
-	issuer := v.issuers[from]
-	if issuer == nil {
-		return nil, errors.New("the issuer of the token is none of TOKEN_ISSUERS")
-	}
-	signed, err := jose.ParseSignedCompact(token, issuer.keys.algorithms)
+	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
 		return nil, fmt.Errorf("the token is malformed, or its algorithm is not asymmetric: %w", err)
 	}
-	keys, err := issuer.keys.find(ctx, signed.Signatures[0].Header.KeyID)
+	claimed, err := parseClaims(signed.UnsafePayloadWithoutVerification())
 	if err != nil {
 		return nil, err
 	}
-	verifier := oidc.NewVerifier(issuer.URL, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
-		SkipClientIDCheck: true, SkipExpiryCheck: true, SupportedSigningAlgs: algorithms, // below: several audiences, another skew
-	})
-	verified, err := verifier.Verify(ctx, token)
+	issuer := v.issuers[claimed.Issuer]
+	if issuer == nil {
+		return nil, errors.New("the issuer of the token is none of TOKEN_ISSUERS")
+	}
+	header := signed.Signatures[0].Header
+	if err := claimed.check(header, issuer.Issuer, time.Now()); err != nil {
+		return nil, err
+	}
+	keys, err := issuer.keys.find(ctx, header, permit)
 	if err != nil {
 		return nil, err
 	}
-	var times struct {
-		NotBefore float64 `json:"nbf"`
+	if !slices.ContainsFunc(keys, func(k any) bool { _, err := signed.Verify(k); return err == nil }) {
+		return nil, errors.New("the signature of the token is wrong")
 	}
-	if err := verified.Claims(&times); err != nil {
-		return nil, err
+	groups, named := texts(claimed.others[issuer.GroupsClaim])
+	if issuer.GroupsClaim == "" || len(groups) > maxGroups {
+		groups = nil
 	}
-	c := &Claims{Issuer: verified.Issuer, Subject: verified.Subject, ExpiresAt: verified.Expiry.Add(skew)}
-	switch now := time.Now(); {
-	case !slices.ContainsFunc(issuer.Audiences, func(a string) bool { return slices.Contains(verified.Audience, a) }):
-		return nil, errors.New("the token is for another audience")
-	case c.Subject == "":
-		return nil, errors.New("the token has no subject")
-	case !now.Before(c.ExpiresAt):
-		return nil, errors.New("the token has expired")
-	case times.NotBefore > float64(now.Add(skew).Unix()):
-		return nil, errors.New("the token is not valid yet")
+	if issuer.GroupsClaim != "" && !named {
+		issuer.keys.noteGroupsLeftOut(claimed)
 	}
-	c.Groups = groupsOf(verified, issuer.GroupsClaim)
+	return &Claims{claimed.Issuer, claimed.Subject, groups, claimed.expires()}, nil
+}
+
+// claims are the claims of a token that nobody has verified yet.
+type claims struct {
+	Issuer    string         `json:"iss"`
+	Subject   string         `json:"sub"`
+	Audience  jsontext.Value `json:"aud"`
+	Expiry    float64        `json:"exp"`
+	NotBefore float64        `json:"nbf"`
+
+	others map[string]jsontext.Value
+}
+
+// parseClaims reads the claims of a token. The names of claims differ by letter case. Names that are there twice are
+// refused, because readers differ in which of the values they take (RFC 8725, section 2.6).
+func parseClaims(payload []byte) (*claims, error) {
+	c := &claims{}
+	if err := json.Unmarshal(payload, &c.others); err != nil {
+		return nil, fmt.Errorf("the claims of the token are malformed: %w", err)
+	}
+	if err := json.Unmarshal(payload, c); err != nil {
+		return nil, fmt.Errorf("the claims of the token are malformed: %w", err)
+	}
 	return c, nil
 }
 
-// issuerOf returns the claim iss of a token that nobody has verified yet.
-func issuerOf(token string) (string, error) {
-	malformed := errors.New("the token is malformed")
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", malformed
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", malformed
-	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return "", malformed
-	}
-	return claims.Issuer, nil
+// expires returns the time from which the token is refused.
+func (c *claims) expires() time.Time {
+	const latest = 1 << 40 // in the year 36812, after which no clock is compared
+	return time.Unix(int64(min(max(c.Expiry, 0), latest)), 0).Add(skew)
 }
 
-// groupsOf returns the groups in a claim of the token, or none if they are no list of texts or too many.
-func groupsOf(t *oidc.IDToken, claim string) []string {
-	var claims map[string]json.RawMessage
-	var groups []string
-	if claim == "" || t.Claims(&claims) != nil || json.Unmarshal(claims[claim], &groups) != nil || len(groups) > maxGroups {
-		return nil
+// check returns the reason why a token with the claims is refused at now, whoever signed the token, or nil.
+func (c *claims) check(header jose.Header, issuer Issuer, now time.Time) error {
+	kind, _ := header.ExtraHeaders[jose.HeaderType].(string)
+	audiences, _ := texts(c.Audience)
+	switch {
+	case header.ExtraHeaders[jose.HeaderType] != nil && !slices.Contains(types, strings.TrimPrefix(strings.ToLower(kind), "application/")):
+		return errors.New("the type of the token is none of JWT and at+jwt")
+	case c.others["events"] != nil:
+		return errors.New("the token is about an event, as a logout token is")
+	case c.others["cnf"] != nil:
+		return errors.New("the token is bound to a key of its bearer")
+	case !slices.ContainsFunc(issuer.Audiences, func(a string) bool { return slices.Contains(audiences, a) }):
+		return errors.New("the token is for another audience")
+	case c.Subject == "":
+		return errors.New("the token has no subject")
+	case !now.Before(c.expires()):
+		return errors.New("the token has expired")
+	case c.NotBefore > float64(now.Add(skew).Unix()):
+		return errors.New("the token is not valid yet")
 	}
-	return groups
+	return nil
+}
+
+// texts returns the texts of a claim that is a list of texts or one text, and whether the claim has that form.
+func texts(claim jsontext.Value) ([]string, bool) {
+	var list []string
+	if claim.Kind() == '"' {
+		list = make([]string, 1)
+		return list, json.Unmarshal(claim, &list[0]) == nil
+	}
+	if claim.Kind() != '[' || json.Unmarshal(claim, &list) != nil {
+		return nil, false
+	}
+	return list, true
 }

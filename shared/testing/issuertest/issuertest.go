@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,9 +35,10 @@ type Issuer struct {
 
 	t testing.TB
 
-	mu   sync.Mutex
-	key  *ecdsa.PrivateKey
-	kids int
+	mu     sync.Mutex
+	key    *ecdsa.PrivateKey
+	kids   int
+	others []json.RawMessage // of the key set, beside key
 }
 
 // Start returns an Issuer that runs until t ends.
@@ -62,11 +64,25 @@ func Start(t testing.TB) *Issuer {
 	})
 	answer("/keys", func() any {
 		i.Reads.Add(1)
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: i.kid(), Use: "sig", Algorithm: "ES256"}}}
+		return json.RawMessage(i.KeySet())
 	})
 	return i
+}
+
+// KeySet is the key set as the issuer answers it (RFC 7517).
+func (i *Issuer) KeySet() []byte {
+	i.t.Helper()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	own, err := json.Marshal(jose.JSONWebKey{Key: i.key.Public(), KeyID: i.kid(), Use: "sig", Algorithm: "ES256"})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	set, err := json.Marshal(map[string]any{"keys": append(slices.Clone(i.others), own)})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return set
 }
 
 func (i *Issuer) kid() string { return fmt.Sprintf("key %d", i.kids) }
@@ -83,6 +99,13 @@ func (i *Issuer) Rotate() {
 	i.key, i.kids = key, i.kids+1
 }
 
+// Publish adds a key, in JSON, to the key set.
+func (i *Issuer) Publish(key string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.others = append(i.others, json.RawMessage(key))
+}
+
 // Setting is the value of TOKEN_ISSUERS for the issuer, whose claim groups has the groups.
 func (i *Issuer) Setting() string {
 	return fmt.Sprintf(`[{"url":%q,"audiences":[%q],"groupsClaim":"groups"}]`, i.URL, Audience)
@@ -95,19 +118,24 @@ func (i *Issuer) Token(subject string, more map[string]any) string {
 	claims := map[string]any{"iss": i.URL, "sub": subject, "aud": Audience, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	maps.Copy(claims, more)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.Sign(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key, KeyID: i.kid()}}, claims)
+	return i.Sign(i.Key(), nil, claims)
 }
 
-// Sign signs claims with any key, so also with one that is not the issuer's.
-func (i *Issuer) Sign(key jose.SigningKey, claims map[string]any) string {
+// Key is the signing key with its key id.
+func (i *Issuer) Key() jose.SigningKey {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key, KeyID: i.kid()}}
+}
+
+// Sign signs claims, a map or JSON, with any key, so also with a key that is not the issuer's. options add headers.
+func (i *Issuer) Sign(key jose.SigningKey, options *jose.SignerOptions, claims any) string {
 	i.t.Helper()
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	signer, err := jose.NewSigner(key, nil)
+	signer, err := jose.NewSigner(key, options)
 	if err != nil {
 		i.t.Fatal(err)
 	}
