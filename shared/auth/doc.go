@@ -15,6 +15,20 @@
 //   - Random keys do not reach the stores without bound. Look-ups in flight are limited, and so are the refused keys of
 //     each client network. Over a limit the answer is "rate limited". Requests with cached keys are not affected.
 //
+// # The one way in
+//
+// Every credential takes the same way: an API key, an imported key, a token by its subject or by its groups, in one
+// project or in all projects (GET /me/projects).
+//
+//	identify   the form of a key, or the signature of a token with a held signing key; no store is asked
+//	decide     a valid copy of this process answers
+//	refused    unless the holder was accepted before: 429 if the network has sent too many refused credentials
+//	lookUp     one look-up in flight for each holder, in a bounded number of slots, with a time limit
+//	answer     the principals, or a refusal, which counts for the network
+//
+// A kind of credential adds its form to identify. The other steps see a hash alone, and hold for every kind. A token with
+// an unknown signing key asks refused before it waits for the issuer.
+//
 // # How a copy learns of a change
 //
 // Nothing notifies a process of a change: the process asks again when its copy is too old. A look-up asks the cache of

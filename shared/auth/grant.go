@@ -2,7 +2,6 @@ package auth
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 )
@@ -49,52 +48,4 @@ func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []s
 		}
 	}
 	return p, ids, nil
-}
-
-// Projects returns the principals of a key or token in all of its projects, by project id, at most limit. A token whose
-// identity has no rights has no projects. The errors are those of [Verifier.Verify] and [Verifier.VerifyToken].
-func (v *Verifier) Projects(ctx context.Context, c Credential, limit int) ([]Principal, error) {
-	var (
-		holder rightsHolder
-		ends   time.Time
-	)
-	if c.token != "" {
-		b, err := v.bearerOf(ctx, c.token)
-		if err != nil {
-			return nil, err
-		}
-		holder, ends = rightsHolder{hash: b.hash, groups: b.groups}, b.expires
-	} else {
-		h, err := v.parse(c.key)
-		if err != nil {
-			return nil, err
-		}
-		holder.hash = h
-	}
-	var (
-		all     []Principal
-		records []Record // of the project holder.project
-		now     = time.Now()
-	)
-	flush := func() {
-		if p, _, err := holder.principal(records, now); err == nil && !p.expired(now) {
-			all = append(all, p)
-		}
-		records = records[:0]
-	}
-	err := v.store.EachProject(ctx, holder.hashes(), func(r Record) bool {
-		if r.ProjectID != holder.project {
-			flush()
-		}
-		holder.project = r.ProjectID
-		records = append(records, r)
-		return len(all) < limit
-	})
-	if err != nil {
-		return nil, err
-	}
-	if flush(); len(all) == 0 && ends.IsZero() {
-		return nil, ErrUnknown
-	}
-	return all[:min(len(all), limit)], nil
 }

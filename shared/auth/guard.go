@@ -92,14 +92,14 @@ func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	}
 }
 
-// Projects passes the principals of a request's key or token in its projects to next, at most limit, by project id. The
+// Projects passes the principals of a request's key or token in its projects to next, at most 1,000, by project id. The
 // look-up is one over all projects. So each request counts against the rate of requests without a key first.
-func (g *Guard) Projects(limit int, next func(w http.ResponseWriter, r *http.Request, principals []Principal) error) httpapi.HandlerFunc {
+func (g *Guard) Projects(next func(w http.ResponseWriter, r *http.Request, principals []Principal) error) httpapi.HandlerFunc {
 	return g.Anonymous(func(w http.ResponseWriter, r *http.Request) error {
 		var principals []Principal
 		c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 		if err == nil {
-			principals, err = g.verifier.Projects(r.Context(), c, limit)
+			principals, err = g.verifier.Projects(r.Context(), c)
 		}
 		if why, refused := errors.AsType[Refusal](err); refused {
 			err = apierr.NotAuthorized().With("projectId", nil).Because(why)
@@ -143,11 +143,7 @@ func (g *Guard) check(ctx context.Context, projectID string, c Credential, scope
 
 // verify returns the principal of a key or token in the project. The error is the apierr to answer, or the error of ctx.
 func (g *Guard) verify(ctx context.Context, projectID string, c Credential) (p Principal, err error) {
-	if c.token != "" {
-		p, err = g.verifier.VerifyToken(ctx, projectID, c.token)
-	} else {
-		p, err = g.verifier.Verify(ctx, projectID, c.key)
-	}
+	p, err = g.verifier.principal(ctx, projectID, c)
 	if why, ok := errors.AsType[Refusal](err); ok {
 		err = apierr.NotAuthorized().With("projectId", projectID).Because(why)
 	}

@@ -7,11 +7,8 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
-	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 const (
@@ -51,40 +48,33 @@ func NewIssuers(t *tokens.Verifier, count func(ctx context.Context, outcome stri
 	return &Issuers{tokens: t, count: count, verified: otter.Must(&otter.Options[Hash, *bearer]{MaximumSize: maxVerified, Logger: &otter.NoopLogger{}})}
 }
 
-// verify returns the bearer of a token, and counts a refused token in refusals. The error is a [Refusal], an apierr, or
-// the error of ctx. RateLimited: the client's network has sent too many refused keys and tokens, and this token is refused too,
-// or needs a read of the issuer's keys. Unavailable: the signing key is unknown because the issuer cannot be reached.
-func (i *Issuers) verify(ctx context.Context, token string, refusals *trustedkeys.Refusals) (*bearer, error) {
+// verify returns the bearer of a token, and counts refused tokens. The error is a [Refusal], an apierr, or the
+// error of ctx. RateLimited: the client's network has sent too many refused credentials, and this token is refused too, or needs a
+// read of the issuer's keys. Unavailable: the signing key is unknown because the issuer cannot be reached.
+func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*bearer, error) {
+	if i == nil {
+		return nil, ErrNoIssuers
+	}
 	h, now := HashKey(token), time.Now()
 	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
 		return b, nil
 	}
-	network := admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
-	within := func() error {
-		if refusals.Over(network) {
-			return trustedkeys.ErrTooMany()
-		}
-		return nil
-	}
-	claims, err := i.tokens.Verify(ctx, token, within)
+	claims, err := i.tokens.Verify(ctx, token, func() error { return counts.within(ctx) })
 	if err != nil {
-		_, unavailable := errors.AsType[*tokens.Unavailable](err)
 		_, limited := errors.AsType[*apierr.Error](err)
-		switch over := within(); {
+		_, unavailable := errors.AsType[*tokens.Unavailable](err)
+		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case limited:
 			return nil, err
-		case over != nil:
-			return nil, over
 		case unavailable:
 			i.count(ctx, "error")
-			refusals.Count(network)
+			counts.count(ctx)
 			return nil, apierr.NotAvailable(err)
 		}
 		i.count(ctx, "miss")
-		refusals.Count(network)
-		return nil, Refusal(err.Error())
+		return nil, counts.refuse(ctx, Refusal(err.Error()))
 	}
 	i.count(ctx, "hit")
 	b := &bearer{hash: Identity{Issuer: claims.Issuer, Subject: claims.Subject}.Hash(), expires: claims.ExpiresAt, verified: now}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
@@ -18,7 +17,7 @@ type SharedKeys struct {
 	keys       *trustedkeys.Set
 	issuers    *Issuers // nil: no tokens are accepted
 	identities []Hash
-	refusals   *trustedkeys.Refusals
+	refused    refused
 }
 
 // NewSharedKeys returns the SharedKeys with the given keys. Without a key, Protect refuses every request.
@@ -30,7 +29,7 @@ func (s *SharedKeys) OrTokens(v *Verifier, identities Identities) *SharedKeys {
 	if len(identities) == 0 {
 		return s
 	}
-	with := &SharedKeys{keys: s.keys, issuers: v.o.Issuers, refusals: v.refusals}
+	with := &SharedKeys{keys: s.keys, issuers: v.o.Issuers, refused: v.refused}
 	for _, i := range identities {
 		with.identities = append(with.identities, i.Hash())
 	}
@@ -54,7 +53,7 @@ func (s *SharedKeys) check(r *http.Request) error {
 	c, err := s.issuers.credentialOf(r.Header)
 	if err == nil && c.token != "" {
 		var b *bearer
-		if b, err = s.issuers.verify(r.Context(), c.token, s.refusals); err == nil && !slices.Contains(s.identities, b.hash) {
+		if b, err = s.issuers.verify(r.Context(), c.token, s.refused); err == nil && !slices.Contains(s.identities, b.hash) {
 			err = ErrStranger
 		}
 	}
@@ -75,7 +74,7 @@ func findKey(r *http.Request, keys *trustedkeys.Set) (int, error) {
 	if err != nil {
 		return 0, apierr.NotAuthorized().Because(err)
 	}
-	found, err := keys.Find(admission.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress), key)
+	found, err := keys.Find(networkOf(r.Context()), key)
 	if errors.Is(err, trustedkeys.ErrUnknown) {
 		return 0, apierr.NotAuthorized().Because(err)
 	}

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,9 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
@@ -34,6 +33,9 @@ const (
 
 	// capacity is how many keys a process caches, refused ones included: about 30 MB when full.
 	capacity = 100_000
+
+	// maxProjects is how many projects [Verifier.Projects] returns at most.
+	maxProjects = 1000
 )
 
 // VerifierOptions configures a [Verifier]: which keys it looks up, and how many look-ups and refused keys it allows.
@@ -64,9 +66,9 @@ type Verifier struct {
 	store Store
 	o     VerifierOptions
 
-	copies   copies
-	loader   otter.Loader[rightsHolder, *keyCopy]
-	refusals *trustedkeys.Refusals
+	copies  copies
+	loader  otter.Loader[rightsHolder, *keyCopy]
+	refused refused
 
 	slots  *semaphore.Weighted
 	ctx    context.Context // of the look-ups; Close cancels it
@@ -83,7 +85,7 @@ type copies interface {
 
 // rightsHolder identifies a key or an identity in the cache.
 type rightsHolder struct {
-	project string // of the request
+	project string // of the request; empty: all projects
 	hash    Hash   // of the key, or of the token's subject
 	groups  string // the hashes of the token's groups, one after the other
 }
@@ -91,26 +93,26 @@ type rightsHolder struct {
 // keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
 // request. An old copy also shows that the key was accepted before.
 type keyCopy struct {
-	principal Principal
-	records   []string    // the ids of the records that give the principal its rights
-	refusal   Refusal     // "": the key is accepted
-	asked     time.Time   // just before the store was asked
-	used      atomic.Bool // whether its use was reported
+	principals []Principal // one, or one for each project
+	records    []string    // the ids of the records that give the principal of one project its rights
+	refusal    Refusal     // "": the key is accepted
+	asked      time.Time   // just before the store was asked
+	used       atomic.Bool // whether its use was reported
 }
 
 // validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
 // [CopyLife]. If several records of groups gave the rights, another copy has those that are left when the first expires.
 func (c *keyCopy) validFor(began time.Time) bool {
-	return began.Sub(c.asked) < CopyLife && (len(c.records) < 2 || !c.principal.expired(began))
+	return began.Sub(c.asked) < CopyLife && (len(c.records) < 2 || !c.principals[0].expired(began))
 }
 
 // NewVerifier returns a Verifier that looks keys up in store. The caller calls Close at the end.
 func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
-		store:    store,
-		o:        o,
-		refusals: trustedkeys.NewRefusals(o.UnknownRate),
-		slots:    semaphore.NewWeighted(int64(o.MaxLookups)),
+		store:   store,
+		o:       o,
+		refused: refused{trustedkeys.NewRefusals(o.UnknownRate)},
+		slots:   semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
 	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{
 		MaximumSize: capacity,
@@ -124,52 +126,90 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	return v
 }
 
-// Verify returns the principal that key identifies in the project. The error is a [Refusal] if the key is not accepted,
-// or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many look-ups are in
-// flight, or the client's network has tried too many refused keys. Unavailable: the store failed, or the foreign keys
-// are not loaded yet.
+// Verify returns the principal that text, an API key or a token, identifies in the project. The error is a [Refusal] if
+// text is not accepted, or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many look-ups are in
+// flight, or the client's network has tried too many refused credentials. Unavailable: the store failed, the foreign keys
+// are not loaded yet, or the signing key of a token is unknown while its issuer cannot be reached.
 //
-// For a key with a valid copy, Verify does not wait for the store.
-func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal, error) {
-	h, err := v.parse(key)
-	if err != nil {
-		return Principal{}, err
-	}
-	return v.decide(ctx, rightsHolder{project: projectID, hash: h})
+// For a credential with a valid copy, Verify does not wait for the store. The rights of a token's bearer end with the token.
+func (v *Verifier) Verify(ctx context.Context, projectID, text string) (Principal, error) {
+	return v.principal(ctx, projectID, v.o.Issuers.parseCredential(text))
 }
 
-// VerifyToken returns the principal that a token's subject or groups identify in the project. The errors are those of
-// [Verifier.Verify]. Unavailable can also mean that the signing key of the token is unknown while its issuer cannot be
-// reached. The principal's rights end with the token.
-func (v *Verifier) VerifyToken(ctx context.Context, projectID, token string) (Principal, error) {
-	b, err := v.bearerOf(ctx, token)
+// principal does the work of [Verifier.Verify].
+func (v *Verifier) principal(ctx context.Context, projectID string, c Credential) (Principal, error) {
+	if !wire.ValidIdentifier(projectID) {
+		return Principal{}, ErrUnknown
+	}
+	all, ends, err := v.verify(ctx, projectID, c)
 	if err != nil {
 		return Principal{}, err
 	}
-	p, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.groups})
-	if err != nil {
-		return Principal{}, err
-	}
-	if p.ExpiresAt.IsZero() || b.expires.Before(p.ExpiresAt) {
-		p.ExpiresAt = b.expires
+	p := all[0]
+	if !ends.IsZero() && (p.ExpiresAt.IsZero() || ends.Before(p.ExpiresAt)) {
+		p.ExpiresAt = ends
 	}
 	return p, nil
 }
 
-// bearerOf verifies a token. The error is a [Refusal] or an apierr. RateLimited: the client's network has tried too many
-// refused keys and tokens, and the token is none that was verified lately.
-func (v *Verifier) bearerOf(ctx context.Context, token string) (*bearer, error) {
-	if v.o.Issuers == nil {
-		return nil, ErrNoIssuers
+// Projects returns the principals of a key or token in all of its projects, by project id, at most maxProjects. A token
+// whose identity has no rights has no projects. The errors are those of [Verifier.Verify].
+func (v *Verifier) Projects(ctx context.Context, c Credential) ([]Principal, error) {
+	all, _, err := v.verify(ctx, "", c)
+	if c.token != "" && errors.Is(err, ErrUnknown) {
+		return nil, nil
 	}
-	return v.o.Issuers.verify(ctx, token, v.refusals)
+	return all, err
 }
 
-// decide returns the principal of a key or identity in the project.
-func (v *Verifier) decide(ctx context.Context, holder rightsHolder) (Principal, error) {
-	if !wire.ValidIdentifier(holder.project) {
-		return Principal{}, ErrUnknown
+// verify is the one way in for all kinds of credentials; doc.go draws it. verify returns the principals of a credential in
+// a project, or in all projects if projectID is empty, and the time at which the credential ends. There is at least one
+// principal. The errors are those of [Verifier.Verify].
+func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) ([]Principal, time.Time, error) {
+	holder, ends, err := v.identify(ctx, c)
+	if err == nil {
+		holder.project = projectID
+		var all []Principal
+		if all, err = v.decide(ctx, holder); err == nil {
+			return all, ends, nil
+		}
 	}
+	return nil, time.Time{}, err
+}
+
+// identify returns the holder that a credential proves, without a project, and the time at which the credential ends.
+// identify asks no store. The error is a [Refusal] or an apierr, or the error of ctx.
+func (v *Verifier) identify(ctx context.Context, c Credential) (rightsHolder, time.Time, error) {
+	if c.token != "" {
+		b, err := v.o.Issuers.verify(ctx, c.token, v.refused)
+		if err != nil {
+			return rightsHolder{}, time.Time{}, err
+		}
+		return rightsHolder{hash: b.hash, groups: b.groups}, b.expires, nil
+	}
+	if c.key == "" {
+		return rightsHolder{}, time.Time{}, ErrMissing
+	}
+	if v.o.Foreign == nil || !IsForeign(c.key) {
+		h, err := ParseKey(c.key)
+		return rightsHolder{hash: h}, time.Time{}, err
+	}
+	h, err := ParseForeignKey(c.key)
+	if err != nil {
+		return rightsHolder{}, time.Time{}, err
+	}
+	known, err := v.o.Foreign.Has(h)
+	switch {
+	case err != nil:
+		err = apierr.NotAvailable(err)
+	case !known:
+		err = v.refused.refuse(ctx, ErrUnknown)
+	}
+	return rightsHolder{hash: h}, time.Time{}, err
+}
+
+// decide returns the principals of a key or identity in the holder's project, or in all projects. There is at least one.
+func (v *Verifier) decide(ctx context.Context, holder rightsHolder) ([]Principal, error) {
 	began := time.Now()
 	c, seen := v.copies.GetIfPresent(holder)
 	if seen && c.validFor(began) {
@@ -180,60 +220,42 @@ func (v *Verifier) decide(ctx context.Context, holder rightsHolder) (Principal, 
 		return v.answer(c)
 	}
 
-	// A key that was accepted before is no random key. Refused keys from the same address do not delay it.
-	address := admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
-	if (!seen || c.refusal != "") && v.refusals.Over(address) {
-		return Principal{}, trustedkeys.ErrTooMany()
+	// A key that was accepted before is no random key. Refused keys from the same network do not delay it.
+	if !seen || c.refusal != "" {
+		if err := v.refused.within(ctx); err != nil {
+			return nil, err
+		}
 	}
 	c, err := v.lookUp(ctx, holder, began)
 	if err != nil {
-		return Principal{}, err
+		return nil, err
 	}
 	if c.refusal != "" {
-		v.refusals.Count(address)
+		v.refused.count(ctx)
 	}
 	return v.answer(c)
 }
 
-// parse returns the hash of key. The error is a [Refusal] if key is empty, malformed or an unknown foreign key. The
-// error is the apierr Unavailable for a foreign key while the foreign keys are not loaded.
-func (v *Verifier) parse(key string) (Hash, error) {
-	if key == "" {
-		return Hash{}, ErrMissing
-	}
-	if v.o.Foreign == nil || !IsForeign(key) {
-		return ParseKey(key)
-	}
-	h, err := ParseForeignKey(key)
-	if err != nil {
-		return Hash{}, err
-	}
-	known, err := v.o.Foreign.Has(h)
-	switch {
-	case err != nil:
-		return Hash{}, apierr.NotAvailable(err)
-	case !known:
-		return Hash{}, ErrUnknown
-	}
-	return h, nil
-}
-
-// answer returns the principal of the copy, or the reason why the key is refused. The key may have expired after the
-// look-up, so answer checks the expiry again. answer notes the use of the key once for each copy.
-func (v *Verifier) answer(c *keyCopy) (Principal, error) {
+// answer returns the principals of the copy, or the reason why the key is refused. A key may have expired after the
+// look-up, so answer checks the expiry again. answer notes the use of a key in its project once for each copy.
+func (v *Verifier) answer(c *keyCopy) ([]Principal, error) {
 	if c.refusal != "" {
-		return Principal{}, c.refusal
+		return nil, c.refusal
 	}
-	now := time.Now()
-	if c.principal.expired(now) {
-		return Principal{}, ErrExpired
+	now, all := time.Now(), c.principals
+	ended := func(p Principal) bool { return p.expired(now) }
+	if slices.ContainsFunc(all, ended) {
+		all = slices.DeleteFunc(slices.Clone(all), ended)
+	}
+	if len(all) == 0 {
+		return nil, ErrExpired
 	}
 	if v.o.Uses != nil && c.used.CompareAndSwap(false, true) {
 		for _, id := range c.records {
-			v.o.Uses.note(c.principal.ProjectID, id, now)
+			v.o.Uses.note(all[0].ProjectID, id, now)
 		}
 	}
-	return c.principal, nil
+	return all, nil
 }
 
 // lookUp joins the look-up of the key that is in flight, or starts a new look-up. The look-up continues when ctx is
@@ -286,9 +308,11 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	defer l.slots.Release(1)
 
 	c := &keyCopy{asked: time.Now()}
-	records, err := l.records(ctx, holder)
-	if err == nil {
-		c.principal, c.records, err = holder.principal(records, c.asked)
+	var err error
+	if holder.project == "" {
+		c.principals, err = l.everywhere(ctx, holder, c.asked)
+	} else {
+		c.principals, c.records, err = l.inProject(ctx, holder, c.asked)
 	}
 	switch why, refused := errors.AsType[Refusal](err); {
 	case refused:
@@ -302,13 +326,52 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	return c, nil
 }
 
-// records asks the store for the records about a key, or about an identity and its groups.
-func (l loader) records(ctx context.Context, holder rightsHolder) ([]Record, error) {
+// inProject asks the store for the principal of a key, or of an identity and its groups, and for the ids of the records that
+// give its rights.
+func (l loader) inProject(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, []string, error) {
+	var records []Record
+	var err error
 	if holder.groups != "" {
-		return l.store.Grants(ctx, holder.project, holder.hashes())
+		records, err = l.store.Grants(ctx, holder.project, holder.hashes())
+	} else {
+		records = make([]Record, 1)
+		records[0], err = l.store.Lookup(ctx, holder.project, holder.hash)
 	}
-	r, err := l.store.Lookup(ctx, holder.project, holder.hash)
-	return []Record{r}, err
+	if err != nil {
+		return nil, nil, err
+	}
+	p, ids, err := holder.principal(records, now)
+	return []Principal{p}, ids, err
+}
+
+// everywhere asks the store for the principals in all projects, by project id, at most maxProjects. The error is
+// [ErrUnknown] if there is none.
+func (l loader) everywhere(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, error) {
+	var (
+		all     []Principal
+		records []Record // of the project holder.project
+	)
+	flush := func() {
+		if p, _, err := holder.principal(records, now); err == nil && !p.expired(now) {
+			all = append(all, p)
+		}
+		records = records[:0]
+	}
+	err := l.store.EachProject(ctx, holder.hashes(), func(r Record) bool {
+		if r.ProjectID != holder.project {
+			flush()
+		}
+		holder.project = r.ProjectID
+		records = append(records, r)
+		return len(all) < maxProjects
+	})
+	if err != nil {
+		return nil, err
+	}
+	if flush(); len(all) == 0 {
+		return nil, ErrUnknown
+	}
+	return all[:min(len(all), maxProjects)], nil
 }
 
 // Close cancels the look-ups in flight, and those that begin later.

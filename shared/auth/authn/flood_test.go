@@ -1,9 +1,14 @@
 package authn_test
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,19 +20,25 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
-// serve returns a handler of one operation that the guard of a protects. The header Test-Address has the client's
+// serve returns a handler of two operations that the guard of a protects. The header Test-Address has the client's
 // address.
 func serve(a *authn.Authenticator) http.Handler {
 	router := httpapi.NewRouter()
 	router.Get("/projects/{projectId}/entries", a.Guard.Protect(auth.EntriesRead, func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}))
+	router.Get("/me/projects", a.Guard.Projects(func(w http.ResponseWriter, _ *http.Request, all []auth.Principal) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}))
@@ -37,9 +48,13 @@ func serve(a *authn.Authenticator) http.Handler {
 	})
 }
 
-func get(h http.Handler, address, key string) *http.Response {
-	r := httptest.NewRequest(http.MethodGet, "/projects/p/entries", nil)
-	r.Header.Set("X-Api-Key", key)
+func get(h http.Handler, address, path, credential string) *http.Response {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	if strings.HasPrefix(credential, "eyJ") {
+		r.Header.Set("Authorization", "Bearer "+credential)
+	} else {
+		r.Header.Set("X-Api-Key", credential)
+	}
 	r.Header.Set("Test-Address", address)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -68,32 +83,72 @@ func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 	return n
 }
 
-// TestFloodOfRandomKeys sends more well-formed random keys from one address than its rate allows. The address gets 429
-// for them, but a key in use there keeps working. Other addresses are not affected, and the number of look-ups in
-// Postgres is bounded.
-func TestFloodOfRandomKeys(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		redis func(*testing.T) config.ServerURL
+// TestFlood sends more guesses of a credential from one address than its rate allows. The address gets 429 for them, but a
+// credential of the same kind that was accepted there keeps working, also a renewed token. Other addresses are not
+// affected, and the number of look-ups in Postgres is bounded.
+func TestFlood(t *testing.T) {
+	issuer := issuertest.Start(t)
+	minted := func(k *authtest.Keys) func() string {
+		key := k.Key("p")
+		return func() string { return key }
+	}
+	random := func() string { key, _ := auth.Mint(); return key.Reveal() }
+	// granted grants an identity, and returns a function that signs another token for ana at each call.
+	granted := func(identity auth.Identity) func(*authtest.Keys) func() string {
+		return func(k *authtest.Keys) func() string {
+			identity.Issuer = issuer.URL
+			if _, _, err := k.Mint(t.Context(), pgkeys.MintOptions{ProjectID: "p", Identity: identity}); err != nil {
+				t.Fatal(err)
+			}
+			return func() string {
+				return issuer.Token("ana", map[string]any{"groups": []string{"sales"}, "jti": rand.Text()})
+			}
+		}
+	}
+	parts := strings.Split(issuer.Token("eve", nil), ".")
+	forged := func() string {
+		claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"ana","exp":%d,"jti":%q}`, issuer.URL, issuertest.Audience, time.Now().Add(time.Hour).Unix(), rand.Text())
+		return parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + parts[2]
+	}
+	for name, kind := range map[string]struct {
+		redis bool
+		path  string
+		inUse func(*authtest.Keys) func() string
+		guess func() string
 	}{
-		{"with Redis", func(t *testing.T) config.ServerURL { return redistest.Start(t).URL }},
-		{"without Redis", func(*testing.T) config.ServerURL { return config.ServerURL{} }},
+		"keys with Redis":  {true, "/projects/p/entries", minted, random},
+		"keys":             {false, "/projects/p/entries", minted, random},
+		"projects of keys": {false, "/me/projects", minted, random},
+		"imported keys": {false, "/projects/p/entries", func(k *authtest.Keys) func() string {
+			key, _ := k.Minted(pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("pin 4711")})
+			return func() string { return key }
+		}, func() string { return fmt.Sprintf("pin %04d", mathrand.IntN(4711)) }},
+		"tokens of a subject": {false, "/projects/p/entries", granted(auth.Identity{Subject: "ana"}), forged},
+		"tokens of a group":   {false, "/projects/p/entries", granted(auth.Identity{Group: "sales"}), forged},
+		"projects of tokens":  {false, "/me/projects", granted(auth.Identity{Subject: "ana"}), forged},
 	} {
-		t.Run(tt.name, func(t *testing.T) { flood(t, tt.redis(t)) })
+		t.Run(name, func(t *testing.T) {
+			var redis config.ServerURL
+			if kind.redis {
+				redis = redistest.Start(t).URL
+			}
+			k := authtest.New(t, redis)
+			k.Config.ForeignKeys = true
+			if err := k.Config.Issuers.UnmarshalText([]byte(issuer.Setting())); err != nil {
+				t.Fatal(err)
+			}
+			flood(t, k, kind.path, kind.inUse(k), kind.guess)
+		})
 	}
 }
 
-func flood(t *testing.T, redis config.ServerURL) {
+func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() string) {
 	const flooder, other = "192.0.2.1", "192.0.2.2"
-	k := authtest.New(t, redis)
 	const clients = 16
 	reader := metric.NewManualReader()
 	a := k.Authenticator(authn.Options{Meter: metric.NewMeterProvider(metric.WithReader(reader))})
 	h := serve(a)
-	inUse := k.Key("p")
-	if resp := get(h, flooder, inUse); resp.StatusCode != 200 {
-		t.Fatalf("status %d", resp.StatusCode)
-	}
+	eventually.True(t, "the credential is accepted", func() bool { return get(h, flooder, path, inUse()).StatusCode == 200 })
 
 	const spell = 1500 * time.Millisecond // longer than a copy of a key is used
 	before := lookups(t, reader)
@@ -105,8 +160,7 @@ func flood(t *testing.T, redis config.ServerURL) {
 	for range clients {
 		wg.Go(func() {
 			for time.Since(start) < spell || limited.Load() == 0 && time.Since(start) < 2*time.Minute {
-				random, _ := auth.Mint()
-				resp := get(h, flooder, random.Reveal())
+				resp := get(h, flooder, path, guess())
 				switch resp.StatusCode {
 				case 401:
 					unauthorized.Add(1)
@@ -116,7 +170,7 @@ func flood(t *testing.T, redis config.ServerURL) {
 						t.Error("429 without Retry-After")
 					}
 				default:
-					t.Errorf("a random key: status %d", resp.StatusCode)
+					t.Errorf("a guess: status %d", resp.StatusCode)
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -124,11 +178,11 @@ func flood(t *testing.T, redis config.ServerURL) {
 	}
 	fresh, checks := 0, 0
 	for time.Since(start) < spell {
-		if resp := get(h, flooder, inUse); resp.StatusCode != 200 {
-			t.Errorf("the key in use at the flooding address: status %d", resp.StatusCode)
+		if resp := get(h, flooder, path, inUse()); resp.StatusCode != 200 {
+			t.Errorf("the credential in use at the flooding address: status %d", resp.StatusCode)
 		}
 		if checks%20 == 0 {
-			if resp := get(h, other, k.Key("p")); resp.StatusCode != 200 {
+			if resp := get(h, other, path, k.Key("p")); resp.StatusCode != 200 {
 				t.Errorf("a key that is not cached, from another address: status %d", resp.StatusCode)
 			}
 			fresh++
@@ -149,5 +203,5 @@ func flood(t *testing.T, redis config.ServerURL) {
 	if limited.Load() == 0 {
 		t.Errorf("%d answers 401 and none 429: the flood is not limited", unauthorized.Load())
 	}
-	eventually.True(t, "the address may try other keys again", func() bool { return get(h, flooder, k.Key("p")).StatusCode == 200 })
+	eventually.True(t, "the address may try other keys again", func() bool { return get(h, flooder, path, k.Key("p")).StatusCode == 200 })
 }

@@ -85,6 +85,17 @@ func (c counted) Grants(ctx context.Context, projectID string, hashes []auth.Has
 	return found, err
 }
 
+func (c counted) EachProject(ctx context.Context, hashes []auth.Hash, do func(auth.Record) bool) error {
+	found := false
+	err := c.Store.EachProject(ctx, hashes, func(r auth.Record) bool { found = true; return do(r) })
+	if err == nil && !found {
+		c.count(ctx, "miss")
+	} else {
+		c.note(ctx, err)
+	}
+	return err
+}
+
 func (c counted) note(ctx context.Context, err error) {
 	outcome := "hit"
 	if _, refused := errors.AsType[auth.Refusal](err); refused {

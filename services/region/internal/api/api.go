@@ -75,7 +75,7 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard, verifi
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
 	rt.Get("/projects/{projectId}/key", guard.ProtectAnyScope(getKey))
-	rt.Get("/me/projects", guard.Projects(maxProjects, a.listMyProjects))
+	rt.Get("/me/projects", guard.Projects(a.listMyProjects))
 	AddLookUp(rt, cfg, regions, verifier)
 	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
 	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))

@@ -9,9 +9,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 )
 
-// maxProjects is how many projects the list of a key or identity has at most.
-const maxProjects = 1000
-
 // ownProject is one project of a key or identity.
 type ownProject struct {
 	ProjectID string   `json:"projectId"`

@@ -1,0 +1,38 @@
+package auth
+
+import (
+	"context"
+
+	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
+)
+
+// refused counts the refused credentials of each client network, whatever their kind.
+type refused struct{ counts *trustedkeys.Refusals }
+
+func networkOf(ctx context.Context) string {
+	return admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
+}
+
+// within returns the apierr RateLimited if the network of the request has tried too many refused credentials, and nil
+// otherwise.
+func (r refused) within(ctx context.Context) error {
+	if r.counts.Over(networkOf(ctx)) {
+		return trustedkeys.ErrTooMany()
+	}
+	return nil
+}
+
+// count counts a refused credential.
+func (r refused) count(ctx context.Context) { r.counts.Count(networkOf(ctx)) }
+
+// refuse counts a refused credential. The result is the error to answer: why, or RateLimited if the network was over its
+// limit before.
+func (r refused) refuse(ctx context.Context, why Refusal) error {
+	if err := r.within(ctx); err != nil {
+		return err
+	}
+	r.count(ctx)
+	return why
+}
