@@ -17,8 +17,8 @@
 //
 // # The one way in
 //
-// Every credential takes the same way: an API key, an imported key, a token by its subject or by its groups, in one
-// project or in all projects (GET /me/projects).
+// Every credential takes the same way: an API key, an imported key, and a token by its subject or by its groups. The way is
+// the same in one project and in all projects (GET /me/projects).
 //
 //	identify   the form of a key, or the signature of a token with a held signing key; no store is asked
 //	decide     a valid copy of this process answers

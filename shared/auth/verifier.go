@@ -127,9 +127,9 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 }
 
 // Verify returns the principal that text, an API key or a token, identifies in the project. The error is a [Refusal] if
-// text is not accepted, or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many look-ups are in
-// flight, or the client's network has tried too many refused credentials. Unavailable: the store failed, the foreign keys
-// are not loaded yet, or the signing key of a token is unknown while its issuer cannot be reached.
+// text is not accepted, or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many
+// look-ups are in flight, or the client's network has tried too many refused credentials. Unavailable: the store failed, or
+// the foreign keys are not loaded yet. Unavailable also: the signing key of a token is unknown while its issuer is down.
 //
 // For a credential with a valid copy, Verify does not wait for the store. The rights of a token's bearer end with the token.
 func (v *Verifier) Verify(ctx context.Context, projectID, text string) (Principal, error) {
@@ -162,9 +162,9 @@ func (v *Verifier) Projects(ctx context.Context, c Credential) ([]Principal, err
 	return all, err
 }
 
-// verify is the one way in for all kinds of credentials; doc.go draws it. verify returns the principals of a credential in
-// a project, or in all projects if projectID is empty, and the time at which the credential ends. There is at least one
-// principal. The errors are those of [Verifier.Verify].
+// verify is the one way in for all kinds of credentials; doc.go draws it. verify returns at least one principal of a
+// credential, and the time at which the credential ends. The principals are those of a project, or of all projects if
+// projectID is empty. The errors are those of [Verifier.Verify].
 func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) ([]Principal, time.Time, error) {
 	holder, ends, err := v.identify(ctx, c)
 	if err == nil {
@@ -326,8 +326,8 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	return c, nil
 }
 
-// inProject asks the store for the principal of a key, or of an identity and its groups, and for the ids of the records that
-// give its rights.
+// inProject asks the store for the principal of a key, or of an identity and its groups. The second result has the ids of
+// the records that give the rights.
 func (l loader) inProject(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, []string, error) {
 	var records []Record
 	var err error

@@ -43,10 +43,8 @@ const (
 	maxDocument = 1 << 20
 )
 
-// keySet has the signing keys of one issuer. [oidc.RemoteKeySet] of go-oidc refuses a set as a whole for one key that it
-// cannot read, and reads the keys again for each unknown key id, of which a client can make any number.
-//
-// [oidc.RemoteKeySet]: https://pkg.go.dev/github.com/coreos/go-oidc/v3/oidc#RemoteKeySet
+// keySet has the signing keys of one issuer. RemoteKeySet of go-oidc does not serve. One malformed key takes the whole set
+// away there, and each unknown key id causes a read, of which a client can make any number.
 type keySet struct {
 	issuer  Issuer
 	log     *slog.Logger
@@ -62,7 +60,6 @@ type keySet struct {
 	keys    []jose.JSONWebKey
 	good    time.Time // when the read of keys began
 	began   time.Time // when the last read began
-	ended   time.Time // when the last read ended
 	err     error     // of the last read
 	skipped []string  // key ids that the last good read could not use
 }
@@ -128,8 +125,8 @@ func (s *keySet) run(ctx context.Context) {
 }
 
 // find returns the keys that may have signed a token with the header. If the set has none, find calls permit, and waits for a
-// read that begins after find. The error is the error of permit or of ctx, an [*Unavailable] if that read fails or too many
-// requests wait, or else says that the issuer has no such key.
+// read that begins after find. The error is the error of permit or of ctx, or an [*Unavailable] if that read fails or
+// too many requests wait. Otherwise the error says that the issuer has no such key.
 func (s *keySet) find(ctx context.Context, header jose.Header, permit func() error) ([]any, error) {
 	asked := time.Now()
 	found, _, err := s.known(header)
@@ -183,7 +180,7 @@ func (s *keySet) known(header jose.Header) (found []any, began time.Time, err er
 func (s *keySet) readSoon() <-chan singleflight.Result {
 	return s.reads.DoChan("", func() (any, error) {
 		s.mu.Lock()
-		wait := time.Until(s.ended.Add(readAgain))
+		wait := time.Until(s.began.Add(readAgain))
 		s.mu.Unlock()
 		select {
 		case <-s.ctx.Done():
@@ -208,7 +205,7 @@ func (s *keySet) readNow() {
 	case err == nil && s.err != nil:
 		s.log.InfoContext(ctx, "the signing keys of an issuer of tokens were read", slog.String("issuer", s.issuer.URL), slog.Int("keys", len(keys)))
 	}
-	s.err, s.began, s.ended = err, began, time.Now()
+	s.err, s.began = err, began
 	if err != nil {
 		return
 	}
@@ -229,9 +226,8 @@ func (s *keySet) noteGroupsLeftOut(c *claims) {
 	})
 }
 
-// download returns the keys for signatures in the key set that the issuer's discovery document names, and the key ids of
-// keys that it cannot read or whose kind it does not know, which it skips (RFC 7517, section 5). The error of a set
-// without a usable key says so.
+// download returns the keys for signatures in the key set that the issuer's discovery document names. download skips keys
+// of unknown kinds and malformed keys (RFC 7517, section 5), and returns their ids. A set without a usable key is an error.
 func (s *keySet) download(ctx context.Context) (keys []jose.JSONWebKey, skipped []string, err error) {
 	var about struct {
 		Issuer string `json:"issuer"`

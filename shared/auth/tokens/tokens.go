@@ -36,8 +36,8 @@ var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
 }
 
-// types are the values of the header typ in lower case, without the prefix application/, that tokens for an API have: JWT
-// (RFC 7519) and at+jwt (RFC 9068). Other types of tokens prove other things (RFC 8725, section 3.11).
+// types are the values of the header typ of tokens for an API: JWT (RFC 7519) and at+jwt (RFC 9068). They are in lower case,
+// without the prefix application/. Other types of tokens prove other things (RFC 8725, section 3.11).
 var types = []string{"jwt", "at+jwt"}
 
 // Issuer is an OpenID provider whose tokens are accepted: one element of TOKEN_ISSUERS.
@@ -223,7 +223,7 @@ func (c *claims) expires() time.Time {
 	return time.Unix(int64(min(max(c.Expiry, 0), latest)), 0).Add(skew)
 }
 
-// check returns the reason why a token with the claims is refused at now, whoever signed the token, or nil.
+// check returns the reason why a token with the claims is refused at now, or nil. check does not look at the signature.
 func (c *claims) check(header jose.Header, issuer Issuer, now time.Time) error {
 	kind, _ := header.ExtraHeaders[jose.HeaderType].(string)
 	audiences, _ := texts(c.Audience)

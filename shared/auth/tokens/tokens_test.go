@@ -160,8 +160,8 @@ func TestKeySets(t *testing.T) {
 	}
 }
 
-// TestFilesOfAnIssuer checks that the certificates and the token of an issuer are those that the files have now, and
-// that no other host gets the token.
+// TestFilesOfAnIssuer checks that a read uses the certificates and the token that an issuer's files have now. No other
+// host gets the token.
 func TestFilesOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Value // the token of the last read

@@ -38,7 +38,7 @@ type Issuer struct {
 	mu     sync.Mutex
 	key    *ecdsa.PrivateKey
 	kids   int
-	others []json.RawMessage // of the key set, beside key
+	others []json.RawMessage // of the key set, in addition to key
 }
 
 // Start returns an Issuer that runs until t ends.
