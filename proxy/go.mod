@@ -18,11 +18,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require (
-	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
-	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
-)
+require github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -119,10 +119,7 @@ require (
 
 require github.com/lectern-dev/lectern/k8s v0.0.0
 
-require (
-	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
-	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
-)
+require github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 
 replace (
 	github.com/lectern-dev/lectern/client => ../../client
