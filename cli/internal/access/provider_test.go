@@ -33,6 +33,8 @@ type provider struct {
 	lifetime time.Duration // of the next tokens
 	opaque   bool          // the access token is no JWT
 	down     bool          // the token endpoint answers 503
+	keysDown bool          // the signing keys answer 503
+	outages  int           // how often the device gets 503
 	pending  int           // how often the device is told to wait
 	refresh  int           // number of the valid refresh token; 0 for none
 	newest   string        // token that the API accepts; "" for none
@@ -53,6 +55,12 @@ func newProvider(t *testing.T) *provider {
 		})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.keysDown {
+			p.answer(w, http.StatusServiceUnavailable, map[string]any{})
+			return
+		}
 		p.answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 	})
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, r *http.Request) {
@@ -99,6 +107,10 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	refuse := ""
 	switch {
 	case p.down:
+		p.answer(w, http.StatusServiceUnavailable, map[string]any{})
+		return
+	case r.FormValue("device_code") == "dc" && p.outages > 0:
+		p.outages--
 		p.answer(w, http.StatusServiceUnavailable, map[string]any{})
 		return
 	case r.FormValue("client_id") != "cli":
@@ -159,6 +171,7 @@ func (p *provider) set(change func(*provider)) {
 func TestLoginAtAProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
+	p.outages = 2
 	m := clitest.Machine{Folder: filepath.Join(t.TempDir(), "lectern")}
 	login := []string{"login", "--url", p.URL, "-p", "pr_1", "--name", "shop", "--issuer", p.URL, "--client-id", "cli", "--audience", "lectern"}
 	says := func(r clitest.Result, code int, want string) {
@@ -230,6 +243,16 @@ func TestLoginAtAProvider(t *testing.T) {
 	if !strings.Contains(file(), "refresh-2") {
 		t.Errorf("stored %s", file())
 	}
+
+	// The provider replaces the refresh token, and its answer cannot be verified. The next command needs the new one.
+	clitest.Write(t, filepath.Join(m.Folder, "contexts.json"), strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1))
+	p.set(func(p *provider) { p.keysDown = true })
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: ")
+	if got := file(); !strings.Contains(got, "refresh-3") || strings.Contains(got, `"expires_at": "20`) {
+		t.Errorf("stored %s", got)
+	}
+	p.set(func(p *provider) { p.keysDown = false })
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`)
 
 	// The provider is down, then refuses the refresh token.
 	clitest.Write(t, filepath.Join(m.Folder, "contexts.json"), strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1))

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,14 @@ func (l *StoredLogin) SignIn(s *Session, scopes []string) error {
 			return nil, err
 		}
 		fmt.Fprintf(s.Err, "Open %s in a browser, and enter the code %s.\n", device.VerificationURI, device.UserCode)
-		return config.DeviceAccessToken(ctx, device)
+		for {
+			token, err := config.DeviceAccessToken(ctx, device)
+			refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+			if err == nil || ctx.Err() != nil || !s.Now().Before(device.Expiry) || answered && refused.Response.StatusCode < 500 {
+				return token, err
+			}
+			// A lost connection or an outage does not end the user's sign-in. DeviceAccessToken waits before it asks.
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("sign in at %s: %w", l.Issuer, err)
@@ -43,7 +51,8 @@ func (l *StoredLogin) SignIn(s *Session, scopes []string) error {
 }
 
 // obtain stores the tokens that ask gets from the provider. Token is the access token if that is a JWT for the
-// Audience, or else the ID token. If neither is, obtain returns an error.
+// Audience, or else the ID token. If neither is, obtain returns an error. RefreshToken is that of the provider's answer
+// even then, because the provider may accept no other any more.
 func (l *StoredLogin) obtain(ctx context.Context, ask func(context.Context, *oauth2.Config) (*oauth2.Token, error)) error {
 	ctx = oidc.ClientContext(ctx, &http.Client{Timeout: 30 * time.Second})
 	provider, err := oidc.NewProvider(ctx, l.Issuer)
@@ -81,6 +90,7 @@ func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context)
 		if fresh() {
 			return stored.Token, nil
 		}
+		var unusable error // the answer of the provider
 		err := s.UpdateContexts(func(all *Contexts) error {
 			c := all.Contexts[name]
 			if c.Login == nil {
@@ -89,18 +99,21 @@ func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context)
 			if stored = *c.Login; fresh() {
 				return nil // another process renewed it
 			}
-			err := stored.obtain(s.Context, func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
+			// An answer may replace the refresh token, so an interrupt does not end the request.
+			err := stored.obtain(context.WithoutCancel(s.Context), func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
 				return config.TokenSource(ctx, &oauth2.Token{RefreshToken: stored.RefreshToken}).Token()
 			})
 			switch refused, ok := errors.AsType[*oauth2.RetrieveError](err); {
 			case c.Login.RefreshToken == "", ok && refused.ErrorCode == "invalid_grant":
 				return fmt.Errorf("the login of the context %s has expired; run lectern login --issuer %s --client-id %s", name, stored.Issuer, stored.ClientID)
 			case err != nil:
-				return fmt.Errorf("renew the login of the context %s: %w", name, err)
+				unusable = fmt.Errorf("renew the login of the context %s: %w", name, err)
+				c.Login.RefreshToken = stored.RefreshToken
+			default:
+				*c.Login = stored
 			}
-			*c.Login = stored
 			return nil
 		})
-		return stored.Token, err
+		return stored.Token, cmp.Or(err, unusable)
 	}
 }
