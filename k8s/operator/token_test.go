@@ -249,7 +249,24 @@ func TestRefreshTokenIsUsedOnce(t *testing.T) {
 	if !strings.HasSuffix(said, `the token endpoint answered with status 400 and the error invalid_grant: the refresh token is used up or revoked; put another into the key "refresh" of the Secret "client".`) {
 		t.Errorf("says %s", said)
 	}
+	// The first request with the new token fails. The operator sends the new token again, and not the old one.
+	failed := false
+	e.set(func(e *endpoint) {
+		e.answer = func(w http.ResponseWriter) bool {
+			if failed {
+				return false
+			}
+			failed = true
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+	})
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["refresh"] = []byte("lost") })
+	eventually.True(t, "the request fails", func() (done bool) {
+		e.set(func(*endpoint) { done = failed })
+		return done
+	})
+	now.later(t, c, 10*time.Second)
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
 }
 

@@ -60,7 +60,8 @@ const (
 	// shortest is the shortest delay after a request before the next with the same settings. The delay doubles with
 	// each failure.
 	shortest = 10 * time.Second
-	// longest is the longest delay after a failed request. A refused request is repeated after this delay.
+	// longest is the longest delay after a failed request. A refused request is repeated after this delay, or sooner while a
+	// token is valid: after a quarter of the rest of its life.
 	longest = 10 * time.Minute
 	// fetchers is how many tokens are requested at a time. Slow token endpoints delay only fetched Credentials.
 	fetchers = 16
@@ -90,6 +91,9 @@ func (s tokenState) next(sent time.Time, t tokenendpoint.Token, err error) token
 	delay := longest
 	if fault, ok := errors.AsType[*tokenendpoint.Fault](err); (!ok || !fault.Refused) && s.Failures < 6 {
 		delay = shortest << s.Failures
+	}
+	if left := s.ExpiresAt.Sub(sent); left > 0 {
+		delay = min(delay, max(left/4, shortest)) // a token of a short life must not end before the next request
 	}
 	s.Failures++
 	s.NextAt, s.Fault = sent.Add(delay), err.Error()
@@ -172,14 +176,17 @@ func (t *tokens) keep(ctx context.Context, object *v1alpha1.Credential) (control
 	if wait := state.wait(digest, now); wait > 0 {
 		return t.idle(ctx, object, own, state, now, wait)
 	}
-	if refresh := own.Data[refreshTokenKey]; len(refresh) > 0 && state.First == first {
+	claim := map[string][]byte{}
+	if refresh := own.Data[refreshTokenKey]; state.First != first {
+		claim[refreshTokenKey] = nil // whatever happens next, the token before the given one is not sent any more
+	} else if len(refresh) > 0 {
 		request.RefreshToken = string(refresh)
 	}
 	if state.Request != digest {
 		state.Failures = 0
 	}
 	state.Request, state.First, state.ClaimedAt = digest, first, now
-	if err := t.write(ctx, object, own, nil, state); err != nil {
+	if err := t.write(ctx, object, own, claim, state); err != nil {
 		return t.unwritable(err)
 	}
 	done := result{uid: object.UID}
