@@ -23,6 +23,7 @@ type Error struct {
 	retryAfter time.Duration
 	allow      string
 	cause      error
+	refusal    Refusal
 }
 
 // field is one of the fields that the JSON body has after "error", such as entryId.

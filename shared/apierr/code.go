@@ -112,12 +112,6 @@ func Shown(given string) string {
 	return strings.ToValidUTF8(wire.Shorten(given, longestGiven), "\uFFFD")
 }
 
-// NotAuthorized returns the one answer to a key that is missing, malformed, unknown, expired, revoked or of another
-// project. A client does not learn from the answer which case applies. The caller may add the case as the cause.
-func NotAuthorized() *Error {
-	return New(Unauthorized, "You are not authorized to access this project with the API key provided.")
-}
-
 // NoEntry returns the EntryNotFound error: the project has no entry with the id.
 func NoEntry(entryID string) *Error {
 	return New(EntryNotFound, "The entry with the specified ID does not exist or you don't have permission to access it.").

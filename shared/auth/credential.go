@@ -21,8 +21,8 @@ func (i *Issuers) parseCredential(text string) Credential {
 }
 
 // credentialOf returns the credential in the headers h: a [KeyHeader], or an Authorization of the scheme Bearer if
-// issuers are configured (RFC 6750, section 2.1). The error is [ErrMissing] without a credential, and [ErrBoth] for both. The
-// error is [ErrMalformed] if a header is sent twice, because the server cannot know which value the client means.
+// issuers are configured (RFC 6750, section 2.1). The error is [ErrMissing] without a credential. The error is
+// [ErrMalformed] for both, or if a header is sent twice, because the server cannot know which value the client means.
 func (i *Issuers) credentialOf(h http.Header) (Credential, error) {
 	token := ""
 	if i != nil {
@@ -38,7 +38,7 @@ func (i *Issuers) credentialOf(h http.Header) (Credential, error) {
 	}
 	switch {
 	case token != "" && len(h[KeyHeader]) > 0:
-		return Credential{}, ErrBoth
+		return Credential{}, ErrMalformed
 	case token != "":
 		return Credential{token: token}, nil
 	}

@@ -17,7 +17,7 @@ func (s rightsHolder) hashes() []Hash {
 
 // principal returns the rights that the records of one project give to s at now, and the ids of the records that give
 // them. The record of a key or of a subject decides alone. The rights of groups add up: all scopes, and the highest rate
-// unless a record has the default. Such rights expire with the first of the records. The error is a [Refusal] if s has no
+// unless a record has the default. Such rights expire with the first of the records. The error is an [apierr.Refusal] if s has no
 // rights.
 func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []string, error) {
 	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != s.project })

@@ -59,11 +59,11 @@ func (g *Guard) protect(scope Scope, next func(w http.ResponseWriter, r *http.Re
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request, scope Scope) (Principal, error) {
 	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 	if err != nil {
-		return Principal{}, apierr.NotAuthorized().Because(err)
+		return Principal{}, unauthorized(err)
 	}
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
-		return Principal{}, apierr.NotAuthorized().Because(err)
+		return Principal{}, unauthorized(ErrUnknown)
 	}
 	p, rate, err := g.check(r.Context(), project, c, scope)
 	rate.WriteHeader(w.Header())
@@ -101,10 +101,7 @@ func (g *Guard) Projects(next func(w http.ResponseWriter, r *http.Request, princ
 		if err == nil {
 			principals, err = g.verifier.Projects(r.Context(), c)
 		}
-		if why, refused := errors.AsType[Refusal](err); refused {
-			err = apierr.NotAuthorized().With("projectId", nil).Because(why)
-		}
-		if err != nil {
+		if err = unauthorized(err); err != nil {
 			g.verifier.o.Issuers.challenge(w, err)
 			return err
 		}
@@ -144,10 +141,22 @@ func (g *Guard) check(ctx context.Context, projectID string, c Credential, scope
 // verify returns the principal of a key or token in the project. The error is the apierr to answer, or the error of ctx.
 func (g *Guard) verify(ctx context.Context, projectID string, c Credential) (p Principal, err error) {
 	p, err = g.verifier.principal(ctx, projectID, c)
-	if why, ok := errors.AsType[Refusal](err); ok {
-		err = apierr.NotAuthorized().With("projectId", projectID).Because(why)
+	err = unauthorized(err)
+	if e, ok := errors.AsType[*apierr.Error](err); ok && e.Code() == apierr.Unauthorized {
+		err = e.With("projectId", projectID)
 	}
 	return p, err
+}
+
+// unauthorized returns the apierr to answer if err wraps an [apierr.Refusal], and err otherwise.
+func unauthorized(err error) error {
+	if _, answer := errors.AsType[*apierr.Error](err); answer {
+		return err
+	}
+	if why, ok := errors.AsType[apierr.Refusal](err); ok {
+		return apierr.NotAuthorized(why)
+	}
+	return err
 }
 
 func noScope(scope Scope) error {
@@ -160,7 +169,7 @@ func noScope(scope Scope) error {
 func (g *Guard) Recheck(r *http.Request, projectID string, scope Scope) error {
 	c, err := g.verifier.o.Issuers.credentialOf(r.Header)
 	if err != nil {
-		return apierr.NotAuthorized().Because(err)
+		return unauthorized(err)
 	}
 	p, err := g.verify(r.Context(), projectID, c)
 	if err == nil && !p.Scopes.Has(scope) {

@@ -26,6 +26,7 @@ type bearer struct {
 	groups   string // the hashes of the groups, one after the other
 	expires  time.Time
 	verified time.Time
+	nothing  apierr.Refusal // the reason if the subject and the groups have no rights
 }
 
 // Issuers verifies tokens for a [Verifier] and for [SharedKeys], and keeps verified tokens for a minute. Nil: no tokens
@@ -48,12 +49,12 @@ func NewIssuers(t *tokens.Verifier, count func(ctx context.Context, outcome stri
 	return &Issuers{tokens: t, count: count, verified: otter.Must(&otter.Options[Hash, *bearer]{MaximumSize: maxVerified, Logger: &otter.NoopLogger{}})}
 }
 
-// verify returns the bearer of a token, and counts refused tokens. The error is a [Refusal], an apierr, or the
+// verify returns the bearer of a token, and counts refused tokens. The error is an [apierr.Refusal], an apierr, or the
 // error of ctx. RateLimited: the client's network has sent too many refused credentials, and this token is refused too, or needs a
 // read of the issuer's keys. Unavailable: the signing key is unknown because the issuer cannot be reached.
 func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*bearer, error) {
 	if i == nil {
-		return nil, ErrNoIssuers
+		return nil, apierr.RefusedIssuer
 	}
 	h, now := HashKey(token), time.Now()
 	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
@@ -61,12 +62,12 @@ func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*be
 	}
 	claims, err := i.tokens.Verify(ctx, token, func() error { return counts.within(ctx) })
 	if err != nil {
-		_, limited := errors.AsType[*apierr.Error](err)
+		_, answered := errors.AsType[*apierr.Error](err) // RateLimited, or too large
 		_, unavailable := errors.AsType[*tokens.Unavailable](err)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case limited:
+		case answered:
 			return nil, err
 		case unavailable:
 			i.count(ctx, "error")
@@ -74,10 +75,13 @@ func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*be
 			return nil, apierr.NotAvailable(err)
 		}
 		i.count(ctx, "miss")
-		return nil, counts.refuse(ctx, Refusal(err.Error()))
+		return nil, counts.refuse(ctx, err)
 	}
 	i.count(ctx, "hit")
-	b := &bearer{hash: Identity{Issuer: claims.Issuer, Subject: claims.Subject}.Hash(), expires: claims.ExpiresAt, verified: now}
+	b := &bearer{hash: Identity{Issuer: claims.Issuer, Subject: claims.Subject}.Hash(), expires: claims.ExpiresAt, verified: now, nothing: apierr.RefusedNoGrant}
+	if claims.GroupsCut {
+		b.nothing = apierr.RefusedGroupsCut
+	}
 	for _, group := range claims.Groups {
 		h := Identity{Issuer: claims.Issuer, Group: group}.Hash()
 		b.groups += string(h[:])

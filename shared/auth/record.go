@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // Record holds the facts that a store has about a key, or about an identity that needs no key. No store holds the key
@@ -58,23 +60,13 @@ type Store interface {
 	EachProject(ctx context.Context, hashes []Hash, do func(Record) bool) error
 }
 
-// Refusal is the reason why a key is not accepted. Only the log shows the reason: clients get the same answer for every
-// reason.
-type Refusal string
-
-// Error returns the reason, for the log.
-func (r Refusal) Error() string { return string(r) }
-
-// The reasons to refuse a key or a token, as the log shows them.
+// The reasons to refuse a key, as errors of this package.
 const (
-	ErrMissing   Refusal = "no API key was sent"
-	ErrBoth      Refusal = "an API key and a token were sent"
-	ErrStranger  Refusal = "the subject of the token is none of INTERNAL_IDENTITIES"
-	ErrNoIssuers Refusal = "TOKEN_ISSUERS names no issuer of tokens"
-	ErrMalformed Refusal = "the API key is malformed"
-	ErrUnknown   Refusal = "the project has no such API key"
-	ErrExpired   Refusal = "the API key has expired"
-	ErrRevoked   Refusal = "the API key is revoked"
+	ErrMissing   = apierr.RefusedNoKey
+	ErrMalformed = apierr.RefusedMalformed
+	ErrUnknown   = apierr.RefusedUnknown
+	ErrExpired   = apierr.RefusedExpired
+	ErrRevoked   = apierr.RefusedRevoked
 )
 
 // Principal is the client that an accepted key or token identifies, with the client's rights in one project.

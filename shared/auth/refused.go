@@ -29,7 +29,7 @@ func (r refused) count(ctx context.Context) { r.counts.Count(networkOf(ctx)) }
 
 // refuse counts a refused credential. The result is the error to answer: why, or RateLimited if the network was over its
 // limit before.
-func (r refused) refuse(ctx context.Context, why Refusal) error {
+func (r refused) refuse(ctx context.Context, why error) error {
 	if err := r.within(ctx); err != nil {
 		return err
 	}

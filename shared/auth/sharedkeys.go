@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -54,14 +53,11 @@ func (s *SharedKeys) check(r *http.Request) error {
 	if err == nil && c.token != "" {
 		var b *bearer
 		if b, err = s.issuers.verify(r.Context(), c.token, s.refused); err == nil && !slices.Contains(s.identities, b.hash) {
-			err = ErrStranger
+			err = apierr.RefusedNoGrant
 		}
 	}
-	if why, refused := errors.AsType[Refusal](err); refused {
-		return apierr.NotAuthorized().Because(why)
-	}
 	if err != nil || c.token != "" {
-		return err
+		return unauthorized(err)
 	}
 	_, err = findKey(r, s.keys)
 	return err
@@ -72,11 +68,8 @@ func (s *SharedKeys) check(r *http.Request) error {
 func findKey(r *http.Request, keys *trustedkeys.Set) (int, error) {
 	key, err := keyOf(r.Header)
 	if err != nil {
-		return 0, apierr.NotAuthorized().Because(err)
+		return 0, unauthorized(err)
 	}
 	found, err := keys.Find(networkOf(r.Context()), key)
-	if errors.Is(err, trustedkeys.ErrUnknown) {
-		return 0, apierr.NotAuthorized().Because(err)
-	}
-	return found, err
+	return found, unauthorized(err)
 }

@@ -93,11 +93,11 @@ type rightsHolder struct {
 // keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
 // request. An old copy also shows that the key was accepted before.
 type keyCopy struct {
-	principals []Principal // one, or one for each project
-	records    []string    // the ids of the records that give the principal of one project its rights
-	refusal    Refusal     // "": the key is accepted
-	asked      time.Time   // just before the store was asked
-	used       atomic.Bool // whether its use was reported
+	principals []Principal    // one, or one for each project
+	records    []string       // the ids of the records that give the principal of one project its rights
+	refusal    apierr.Refusal // "": the key is accepted
+	asked      time.Time      // just before the store was asked
+	used       atomic.Bool    // whether its use was reported
 }
 
 // validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
@@ -126,7 +126,7 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	return v
 }
 
-// Verify returns the principal that text, an API key or a token, identifies in the project. The error is a [Refusal] if
+// Verify returns the principal that text, an API key or a token, identifies in the project. The error is an [apierr.Refusal] if
 // text is not accepted, or the error of ctx if ctx ended first. Otherwise the error is an apierr. RateLimited: too many
 // look-ups are in flight, or the client's network has tried too many refused credentials. Unavailable: the store failed, or
 // the foreign keys are not loaded yet. Unavailable also: the signing key of a token is unknown while its issuer is down.
@@ -156,7 +156,7 @@ func (v *Verifier) principal(ctx context.Context, projectID string, c Credential
 // whose identity has no rights has no projects. The errors are those of [Verifier.Verify].
 func (v *Verifier) Projects(ctx context.Context, c Credential) ([]Principal, error) {
 	all, _, err := v.verify(ctx, "", c)
-	if c.token != "" && errors.Is(err, ErrUnknown) {
+	if errors.Is(err, apierr.RefusedNoGrant) || errors.Is(err, apierr.RefusedGroupsCut) {
 		return nil, nil
 	}
 	return all, err
@@ -166,37 +166,37 @@ func (v *Verifier) Projects(ctx context.Context, c Credential) ([]Principal, err
 // credential, and the time at which the credential ends. The principals are those of a project, or of all projects if
 // projectID is empty. The errors are those of [Verifier.Verify].
 func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) ([]Principal, time.Time, error) {
-	holder, ends, err := v.identify(ctx, c)
-	if err == nil {
-		holder.project = projectID
-		var all []Principal
-		if all, err = v.decide(ctx, holder); err == nil {
-			return all, ends, nil
-		}
+	b, err := v.identify(ctx, c)
+	if err != nil {
+		return nil, time.Time{}, err
 	}
-	return nil, time.Time{}, err
+	all, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.groups})
+	if errors.Is(err, ErrUnknown) {
+		err = b.nothing
+	}
+	return all, b.expires, err
 }
 
-// identify returns the holder that a credential proves, without a project, and the time at which the credential ends.
-// identify asks no store. The error is a [Refusal] or an apierr, or the error of ctx.
-func (v *Verifier) identify(ctx context.Context, c Credential) (rightsHolder, time.Time, error) {
+// identify returns the bearer that a credential proves. identify asks no store. The error wraps an [apierr.Refusal], or is an
+// apierr or the error of ctx.
+func (v *Verifier) identify(ctx context.Context, c Credential) (bearer, error) {
 	if c.token != "" {
 		b, err := v.o.Issuers.verify(ctx, c.token, v.refused)
 		if err != nil {
-			return rightsHolder{}, time.Time{}, err
+			return bearer{}, err
 		}
-		return rightsHolder{hash: b.hash, groups: b.groups}, b.expires, nil
+		return *b, nil
 	}
 	if c.key == "" {
-		return rightsHolder{}, time.Time{}, ErrMissing
+		return bearer{}, ErrMissing
 	}
 	if v.o.Foreign == nil || !IsForeign(c.key) {
 		h, err := ParseKey(c.key)
-		return rightsHolder{hash: h}, time.Time{}, err
+		return bearer{hash: h, nothing: ErrUnknown}, err
 	}
 	h, err := ParseForeignKey(c.key)
 	if err != nil {
-		return rightsHolder{}, time.Time{}, err
+		return bearer{}, err
 	}
 	known, err := v.o.Foreign.Has(h)
 	switch {
@@ -205,7 +205,7 @@ func (v *Verifier) identify(ctx context.Context, c Credential) (rightsHolder, ti
 	case !known:
 		err = v.refused.refuse(ctx, ErrUnknown)
 	}
-	return rightsHolder{hash: h}, time.Time{}, err
+	return bearer{hash: h, nothing: ErrUnknown}, err
 }
 
 // decide returns the principals of a key or identity in the holder's project, or in all projects. There is at least one.
@@ -314,7 +314,7 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	} else {
 		c.principals, c.records, err = l.inProject(ctx, holder, c.asked)
 	}
-	switch why, refused := errors.AsType[Refusal](err); {
+	switch why, refused := errors.AsType[apierr.Refusal](err); {
 	case refused:
 		c.refusal = why
 	case err != nil:

@@ -6,7 +6,6 @@ package trustedkeys
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
@@ -58,7 +57,7 @@ func Check(variable string, keys []config.Secret) error {
 }
 
 // ErrUnknown is the error of [Set.Find] for a key that the Set does not have.
-var ErrUnknown = errors.New("the key is not one of those configured")
+const ErrUnknown = apierr.RefusedUnknown
 
 // Find returns the index of key in the list that New got. The index is wrong for a key that is in the list twice, so a
 // caller that uses the index must refuse such a list. The error is ErrUnknown, or the apierr RateLimited if the

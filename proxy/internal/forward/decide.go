@@ -101,7 +101,7 @@ func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 		}
 		return apierr.New(apierr.OriginNotAllowed, text).Because(why)
 	case policy.NoKey:
-		return apierr.NotAuthorized().With("projectId", project).Because(why)
+		return apierr.NotAuthorized(apierr.RefusedNoKey).With("projectId", project).Because(why)
 	case policy.BadDestination:
 		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", wire.Shorten(r.URL, longestURL)).Because(why)
 	case policy.BadPort:

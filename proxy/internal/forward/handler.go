@@ -190,7 +190,7 @@ func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, in incoming, 
 	}
 	switch {
 	case len(sent) > 1:
-		return false, apierr.NotAuthorized().With("projectId", in.project).Because(auth.ErrMalformed)
+		return false, apierr.NotAuthorized(auth.ErrMalformed).With("projectId", in.project)
 	case keys == nil:
 		return false, apierr.NotAvailable(errNoKeys)
 	}

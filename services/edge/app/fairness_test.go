@@ -23,7 +23,7 @@ func TestLongOneClientLeavesRoom(t *testing.T) {
 	service := serve(t, map[string]string{}, func(rt *httpapi.Router) {
 		answer := func(w http.ResponseWriter, r *http.Request) error {
 			if r.Header.Get("X-Api-Key") != key {
-				return apierr.NotAuthorized()
+				return apierr.NotAuthorized(apierr.RefusedUnknown)
 			}
 			return httpapi.WriteBody(w, r, "application/json", []byte("[]"), "")
 		}

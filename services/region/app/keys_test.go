@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -75,7 +76,7 @@ func TestLifeOfAKey(t *testing.T) {
 		t.Helper()
 		eventually.Succeeds(t, "the key is checked", func() error { // on a busy machine, opening a connection may take too long
 			_, err := keys.Verifier.Verify(t.Context(), project, key)
-			if accepted = err == nil; errors.As(err, new(auth.Refusal)) {
+			if accepted = err == nil; errors.As(err, new(apierr.Refusal)) {
 				return nil
 			}
 			return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
@@ -22,7 +21,7 @@ func verify(a *authn.Authenticator, project, key string) error {
 }
 
 func refused(err error) bool {
-	_, ok := errors.AsType[auth.Refusal](err)
+	_, ok := errors.AsType[apierr.Refusal](err)
 	return ok
 }
 

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
@@ -98,7 +99,7 @@ func (c counted) EachProject(ctx context.Context, hashes []auth.Hash, do func(au
 
 func (c counted) note(ctx context.Context, err error) {
 	outcome := "hit"
-	if _, refused := errors.AsType[auth.Refusal](err); refused {
+	if _, refused := errors.AsType[apierr.Refusal](err); refused {
 		outcome = "miss"
 	} else if err != nil {
 		outcome = "error"

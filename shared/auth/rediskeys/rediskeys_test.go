@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -73,7 +74,7 @@ func TestWhatIsNoCopy(t *testing.T) {
 		}
 		b.below.fail(errors.New("out of reach"))
 		_, err := b.Lookup(t.Context(), "p", b.hash)
-		if _, refused := errors.AsType[auth.Refusal](err); err == nil || refused {
+		if _, refused := errors.AsType[apierr.Refusal](err); err == nil || refused {
 			t.Errorf("%q: err = %v, want a fault", value, err)
 		}
 	}

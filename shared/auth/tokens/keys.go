@@ -20,6 +20,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 const (
@@ -156,7 +158,7 @@ func (s *keySet) find(ctx context.Context, header jose.Header, permit func() err
 	case err != nil:
 		return nil, &Unavailable{s.issuer.URL, err}
 	}
-	return nil, errors.New("the issuer has no such signing key")
+	return nil, refused(apierr.RefusedSignature, "the issuer has no such signing key")
 }
 
 // known returns the keys that may have signed a token with the header, when the last read began, and its error. A key with an
@@ -215,12 +217,8 @@ func (s *keySet) readNow() {
 	s.keys, s.good, s.skipped = keys, began, skipped
 }
 
-// noteGroupsLeftOut logs, once, that a token names its groups only by reference, as Entra does for many groups (OpenID
-// Connect Core 1.0, section 5.6.2).
-func (s *keySet) noteGroupsLeftOut(c *claims) {
-	if c.others["_claim_names"] == nil {
-		return
-	}
+// noteGroupsLeftOut logs, once, that the issuer leaves the groups out of a token.
+func (s *keySet) noteGroupsLeftOut() {
 	s.leftOut.Do(func() {
 		s.log.WarnContext(s.ctx, "an issuer leaves the groups out of tokens with many groups: grant the subject, or have the issuer send granted groups alone", slog.String("issuer", s.issuer.URL))
 	})

@@ -6,7 +6,6 @@ package tokens
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -17,6 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 const (
@@ -93,6 +94,8 @@ func secure(u *url.URL) bool {
 type Claims struct {
 	Issuer, Subject string
 	Groups          []string
+	// GroupsCut reports that the issuer has left the groups out of the token because there are too many.
+	GroupsCut bool
 	// ExpiresAt is the time from which the token is refused: its claim exp and the skew of a minute.
 	ExpiresAt time.Time
 }
@@ -155,14 +158,15 @@ func (u *Unavailable) Unwrap() error { return u.Err }
 
 // Verify returns the claims of a token that an issuer signed for one of its audiences, and that is valid now. A token
 // whose signing key is held needs no I/O. Before a wait for the issuer, Verify calls permit and returns its error. The
-// error is also an [*Unavailable], the error of ctx, or the reason why the token is refused. No error contains the token.
+// error is also an [*Unavailable], or the error of ctx. For a refused token, the error wraps an [apierr.Refusal], or is
+// [apierr.TooLarge]. No error contains a value of the token.
 func (v *Verifier) Verify(ctx context.Context, token string, permit func() error) (*Claims, error) {
 	if len(token) > maxToken {
-		return nil, fmt.Errorf("the token has %d bytes; allowed: %d", len(token), maxToken)
+		return nil, apierr.TooLarge(len(token), maxToken)
 	}
 	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
-		return nil, fmt.Errorf("the token is malformed, or its algorithm is not asymmetric: %w", err)
+		return nil, refused(apierr.RefusedMalformed, "the token is malformed, or its algorithm is not asymmetric")
 	}
 	claimed, err := parseClaims(signed.UnsafePayloadWithoutVerification())
 	if err != nil {
@@ -170,7 +174,7 @@ func (v *Verifier) Verify(ctx context.Context, token string, permit func() error
 	}
 	issuer := v.issuers[claimed.Issuer]
 	if issuer == nil {
-		return nil, errors.New("the issuer of the token is none of TOKEN_ISSUERS")
+		return nil, refused(apierr.RefusedIssuer, "the issuer of the token is none of TOKEN_ISSUERS")
 	}
 	header := signed.Signatures[0].Header
 	if err := claimed.check(header, issuer.Issuer, time.Now()); err != nil {
@@ -181,17 +185,21 @@ func (v *Verifier) Verify(ctx context.Context, token string, permit func() error
 		return nil, err
 	}
 	if !slices.ContainsFunc(keys, func(k any) bool { _, err := signed.Verify(k); return err == nil }) {
-		return nil, errors.New("the signature of the token is wrong")
+		return nil, refused(apierr.RefusedSignature, "the signature of the token is wrong")
 	}
 	groups, named := texts(claimed.others[issuer.GroupsClaim])
 	if issuer.GroupsClaim == "" || len(groups) > maxGroups {
 		groups = nil
 	}
-	if issuer.GroupsClaim != "" && !named {
-		issuer.keys.noteGroupsLeftOut(claimed)
+	cut := issuer.GroupsClaim != "" && !named && claimed.groupsCut(issuer.GroupsClaim)
+	if cut {
+		issuer.keys.noteGroupsLeftOut()
 	}
-	return &Claims{claimed.Issuer, claimed.Subject, groups, claimed.expires()}, nil
+	return &Claims{claimed.Issuer, claimed.Subject, groups, cut, claimed.expires()}, nil
 }
+
+// refused returns the error of a refused token: a text for tests and debuggers, which wraps the reason.
+func refused(why apierr.Refusal, text string) error { return fmt.Errorf("%s: %w", text, why) }
 
 // claims are the claims of a token that nobody has verified yet.
 type claims struct {
@@ -209,12 +217,20 @@ type claims struct {
 func parseClaims(payload []byte) (*claims, error) {
 	c := &claims{}
 	if err := json.Unmarshal(payload, &c.others); err != nil {
-		return nil, fmt.Errorf("the claims of the token are malformed: %w", err)
+		return nil, refused(apierr.RefusedMalformed, "the claims of the token are malformed")
 	}
 	if err := json.Unmarshal(payload, c); err != nil {
-		return nil, fmt.Errorf("the claims of the token are malformed: %w", err)
+		return nil, refused(apierr.RefusedMalformed, "the claims of the token are malformed")
 	}
 	return c, nil
+}
+
+// groupsCut reports whether the issuer has left the groups out of the token. Such a token names its groups by reference
+// (OpenID Connect Core 1.0, section 5.6.2), or its claim hasgroups is true. Entra sends both to members of many groups.
+func (c *claims) groupsCut(claim string) bool {
+	var sources map[string]jsontext.Value
+	_ = json.Unmarshal(c.others["_claim_names"], &sources) // a token without the claim has no sources
+	return sources[claim] != nil || strings.Trim(string(c.others["hasgroups"]), `"`) == "true"
 }
 
 // expires returns the time from which the token is refused.
@@ -229,19 +245,19 @@ func (c *claims) check(header jose.Header, issuer Issuer, now time.Time) error {
 	audiences, _ := texts(c.Audience)
 	switch {
 	case header.ExtraHeaders[jose.HeaderType] != nil && !slices.Contains(types, strings.TrimPrefix(strings.ToLower(kind), "application/")):
-		return errors.New("the type of the token is none of JWT and at+jwt")
+		return refused(apierr.RefusedMalformed, "the type of the token is none of JWT and at+jwt")
 	case c.others["events"] != nil:
-		return errors.New("the token is about an event, as a logout token is")
+		return refused(apierr.RefusedMalformed, "the token is about an event, as a logout token is")
 	case c.others["cnf"] != nil:
-		return errors.New("the token is bound to a key of its bearer")
+		return refused(apierr.RefusedMalformed, "the token is bound to a key of its bearer")
 	case !slices.ContainsFunc(issuer.Audiences, func(a string) bool { return slices.Contains(audiences, a) }):
-		return errors.New("the token is for another audience")
+		return refused(apierr.RefusedAudience, "the token is for another audience")
 	case c.Subject == "":
-		return errors.New("the token has no subject")
+		return refused(apierr.RefusedMalformed, "the token has no subject")
 	case !now.Before(c.expires()):
-		return errors.New("the token has expired")
+		return refused(apierr.RefusedExpired, "the token has expired")
 	case c.NotBefore > float64(now.Add(skew).Unix()):
-		return errors.New("the token is not valid yet")
+		return refused(apierr.RefusedExpired, "the token is not valid yet")
 	}
 	return nil
 }

@@ -383,6 +383,9 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 	if x.info.Err != nil {
 		attrs = append(attrs, slog.String("code", x.failure()))
 	}
+	if why := x.refusal(); why != "" {
+		attrs = append(attrs, slog.String("reason", string(why)))
+	}
 	if x.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}
@@ -399,4 +402,12 @@ func (x *exchange) failure() string {
 		return "canceled"
 	}
 	return string(apierr.From(x.info.Err).Code())
+}
+
+// refusal returns the reason why the request's key or token was refused, and "" if neither was.
+func (x *exchange) refusal() apierr.Refusal {
+	if x.info.Err == nil {
+		return ""
+	}
+	return apierr.From(x.info.Err).Refusal()
 }

@@ -21,7 +21,7 @@ func routes(rt *httpapi.Router) {
 		httpapi.InfoFrom(r.Context()).KeyID = "key_1"
 		return errors.New("host db-7 said no")
 	})
-	rt.Get("/denied", func(http.ResponseWriter, *http.Request) error { return apierr.NotAuthorized() })
+	rt.Get("/denied", func(http.ResponseWriter, *http.Request) error { return apierr.NotAuthorized(apierr.RefusedUnknown) })
 	rt.Get("/silent", func(http.ResponseWriter, *http.Request) error { return nil })
 }
 

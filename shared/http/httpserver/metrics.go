@@ -14,11 +14,12 @@ import (
 )
 
 // metrics holds the instruments that count the requests of one listener. The names http.server.request.duration and
-// http.server.active_requests are from OpenTelemetry's semantic conventions. http.server.response.size, the attribute
-// listener and the status "none" are our own.
+// http.server.active_requests are from OpenTelemetry's semantic conventions. http.server.response.size, lectern.auth.refusals, the
+// attribute listener and the status "none" are our own.
 type metrics struct {
 	duration metric.Float64Histogram
 	size     metric.Int64Counter
+	refusals metric.Int64Counter
 	inFlight atomic.Int64
 	listener attribute.KeyValue
 	known    sync.Map // of requestKind to *measure
@@ -51,6 +52,10 @@ func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error
 		metric.WithDescription("Bytes of response bodies as sent, compressed where they were.")); err != nil {
 		return nil, fmt.Errorf("httpserver: metrics: %w", err)
 	}
+	if m.refusals, err = meter.Int64Counter("lectern.auth.refusals", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests that got 401, by the reason why their key or token was refused.")); err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
 	active, err := meter.Int64ObservableUpDownCounter("http.server.active_requests", metric.WithUnit("{request}"),
 		metric.WithDescription("Requests that are being answered."))
 	if err != nil {
@@ -67,7 +72,8 @@ func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error
 	return m, nil
 }
 
-// record adds one request that has ended to the metrics: its duration elapsed, and the bytes of its answer.
+// record adds one request that has ended to the metrics: its duration elapsed, the bytes of its answer, and the reason of
+// a 401.
 func (m *metrics) record(x *exchange, elapsed time.Duration) {
 	kind := requestKind{route: x.info.Route, method: knownMethod(x.request.Method), status: x.status}
 	known, ok := m.known.Load(kind)
@@ -83,6 +89,9 @@ func (m *metrics) record(x *exchange, elapsed time.Duration) {
 	ctx := context.Background()
 	m.duration.Record(ctx, elapsed.Seconds(), ms.record...)
 	m.size.Add(ctx, x.bytes, ms.add...)
+	if why := x.refusal(); why != "" {
+		m.refusals.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", string(why))))
+	}
 }
 
 func (k requestKind) attributes(listener attribute.KeyValue) attribute.Set {
