@@ -31,6 +31,8 @@ type Identity struct {
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject,omitempty"`
 	Group   string `json:"group,omitempty"`
+	// UID is the uid of a Subject that is a ServiceAccount of Kubernetes. Empty: the Subject whatever its uid is.
+	UID string `json:"uid,omitempty"`
 }
 
 // APIKey describes an API key, or the grant of an [Identity]: its project, scopes, limit and state. APIKey does not

@@ -6,9 +6,12 @@ import (
 	"time"
 )
 
-// hashes returns the hashes of the key or identity, and of its groups.
+// hashes returns the hashes of the key or identity, without and with its uid, and of its groups.
 func (s rightsHolder) hashes() []Hash {
 	all := []Hash{s.hash}
+	if s.bound != (Hash{}) {
+		all = append(all, s.bound)
+	}
 	for rest := s.groups; rest != ""; rest = rest[len(s.hash):] {
 		all = append(all, Hash([]byte(rest[:len(s.hash)])))
 	}
@@ -16,12 +19,19 @@ func (s rightsHolder) hashes() []Hash {
 }
 
 // principal returns the rights that the records of one project give to s at now, and the ids of the records that give
-// them. The record of a key or of a subject decides alone. The rights of groups add up: all scopes, and the highest rate
-// unless a record has the default. Such rights expire with the first of the records. The error is an [apierr.Refusal] if s has no
-// rights.
+// them. The record of a key or of a subject decides alone; of two records of a subject, the active one, or else the one
+// with the uid. The rights of groups add up: all scopes, and the highest rate unless a record has the default. Such
+// rights expire with the first of the records. The error is an [apierr.Refusal] if s has
+// no rights.
 func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []string, error) {
 	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != s.project })
-	if i := slices.IndexFunc(records, func(r Record) bool { return r.Identity.Group == "" }); i >= 0 {
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Identity.UID, a.Identity.UID) })
+	own := func(r Record) bool { return r.Identity.Group == "" }
+	i := slices.IndexFunc(records, func(r Record) bool { return own(r) && r.Active(now) })
+	if i < 0 {
+		i = slices.IndexFunc(records, own)
+	}
+	if i >= 0 {
 		r := records[i]
 		if !r.RevokedAt.IsZero() {
 			return Principal{}, nil, ErrRevoked

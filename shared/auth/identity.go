@@ -21,6 +21,9 @@ type Identity struct {
 	Issuer  string `json:"issuer"`            // the issuer's URL, exactly as tokens have it (RFC 7519, iss)
 	Subject string `json:"subject,omitempty"` // RFC 7519, sub; empty for a group
 	Group   string `json:"group,omitempty"`   // one value of the issuer's groups claim; empty for a subject
+	// UID is the uid of a subject that is a ServiceAccount of Kubernetes. A new account of the same name has another uid.
+	// Empty: the subject whatever its uid is.
+	UID string `json:"uid,omitempty"`
 }
 
 // IsZero reports whether i names nobody, as the Identity of a key's record.
@@ -31,13 +34,14 @@ func (i Identity) Validate() error {
 	u, err := url.Parse(i.Issuer)
 	named := i.Subject + i.Group
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || (i.Subject == "") == (i.Group == "") ||
-		len(i.Issuer) > maxIdentity || len(named) > maxIdentity || !wire.Printable(i.Issuer) || !wire.Printable(named) {
-		return errors.New("the URL of an issuer, with either a subject or a group, each of up to 512 bytes of printable text")
+		len(i.Issuer) > maxIdentity || len(named) > maxIdentity || !wire.Printable(i.Issuer) || !wire.Printable(named) ||
+		len(i.UID) > maxIdentity || !wire.Printable(i.UID) || i.UID != "" && i.Subject == "" {
+		return errors.New("the URL of an issuer, with either a subject (and perhaps its uid) or a group, each of up to 512 bytes of printable text")
 	}
 	return nil
 }
 
-// String returns the identity in one line, such as `subject "ana" of https://login.example.com`.
+// String returns the identity in one line, such as `subject "ana" of https://login.example.com`, without its uid.
 func (i Identity) String() string {
 	if i.Group != "" {
 		return "group " + strconv.Quote(i.Group) + " of " + i.Issuer
@@ -46,9 +50,13 @@ func (i Identity) String() string {
 }
 
 // Hash returns the hash by which a store finds the record of the identity. The hash differs from that of every key, as
-// no key contains a zero byte.
+// no key contains a zero byte. The stored hashes of version 0.1.0 are those of an identity without a uid.
 func (i Identity) Hash() Hash {
-	return sha256.Sum256([]byte("identity\x00" + i.Issuer + "\x00" + i.Subject + "\x00" + i.Group))
+	text := "identity\x00" + i.Issuer + "\x00" + i.Subject + "\x00" + i.Group
+	if i.UID != "" {
+		text += "\x00" + i.UID
+	}
+	return sha256.Sum256([]byte(text))
 }
 
 // Identities is the value of INTERNAL_IDENTITIES: a list in JSON.
@@ -69,7 +77,7 @@ func (list *Identities) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%w; allowed: %s", err, allowed)
 	}
 	for _, i := range parsed {
-		if err := i.Validate(); err != nil || i.Group != "" {
+		if err := i.Validate(); err != nil || i.Group != "" || i.UID != "" {
 			return fmt.Errorf("%s was given; allowed: %s", i, allowed)
 		}
 	}

@@ -23,6 +23,7 @@ const (
 // bearer holds the identity and the groups that a verified token proves, and the time at which the token expires.
 type bearer struct {
 	hash     Hash   // of the subject
+	bound    Hash   // of the subject with its uid; zero: the token has no uid
 	groups   string // the hashes of the groups, one after the other
 	expires  time.Time
 	verified time.Time
@@ -81,6 +82,9 @@ func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*be
 	b := &bearer{hash: Identity{Issuer: claims.Issuer, Subject: claims.Subject}.Hash(), expires: claims.ExpiresAt, verified: now, nothing: apierr.RefusedNoGrant}
 	if claims.GroupsCut {
 		b.nothing = apierr.RefusedGroupsCut
+	}
+	if claims.UID != "" {
+		b.bound = Identity{Issuer: claims.Issuer, Subject: claims.Subject, UID: claims.UID}.Hash()
 	}
 	for _, group := range claims.Groups {
 		h := Identity{Issuer: claims.Issuer, Group: group}.Hash()

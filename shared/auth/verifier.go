@@ -87,6 +87,7 @@ type copies interface {
 type rightsHolder struct {
 	project string // of the request; empty: all projects
 	hash    Hash   // of the key, or of the token's subject
+	bound   Hash   // of the token's subject with its uid; zero: a key, or a token without a uid
 	groups  string // the hashes of the token's groups, one after the other
 }
 
@@ -170,7 +171,7 @@ func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) (
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	all, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.groups})
+	all, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.bound, b.groups})
 	if errors.Is(err, ErrUnknown) {
 		err = b.nothing
 	}
@@ -331,6 +332,17 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 func (l loader) inProject(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, []string, error) {
 	var records []Record
 	var err error
+	if holder.bound != (Hash{}) {
+		// Redis has copies for one hash. So the record with the uid, which the operator made, is looked up alone.
+		r, err := l.store.Lookup(ctx, holder.project, holder.bound)
+		if err != nil && !errors.Is(err, ErrUnknown) {
+			return nil, nil, err
+		}
+		if err == nil && r.Active(now) {
+			p, ids, err := holder.principal([]Record{r}, now)
+			return []Principal{p}, ids, err
+		}
+	}
 	if holder.groups != "" {
 		records, err = l.store.Grants(ctx, holder.project, holder.hashes())
 	} else {

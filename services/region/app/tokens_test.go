@@ -165,6 +165,51 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestUIDs checks that a grant with a uid is for the tokens of that uid alone, and a grant without one for all.
+func TestUIDs(t *testing.T) {
+	t.Parallel()
+	issuer := issuertest.Start(t)
+	s := start(t, map[string]string{"TOKEN_ISSUERS": issuer.Setting(), "RATE_LIMIT": "1000"})
+	const account = "system:serviceaccount:shop:reports"
+	token := func(uid string, more ...string) string {
+		return issuer.Token(account, map[string]any{"kubernetes.io": map[string]any{"serviceaccount": map[string]any{"uid": uid}}, "groups": more})
+	}
+	first, second, plain := token("uid-1"), token("uid-2"), issuer.Token(account, nil)
+	soon := func(what, token string, want int) {
+		t.Helper()
+		eventually.Succeeds(t, what, func() error {
+			if a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/key", Headers: bearer(token)}); a.Status != want {
+				return fmt.Errorf("%d, want %d", a.Status, want)
+			}
+			return nil
+		})
+	}
+	bound := grant(t, s, "pr_1", object{"identity": object{"issuer": issuer.URL, "subject": account, "uid": "uid-1"}})
+	soon("the account", first, 200)
+	soon("the account, with a group", token("uid-1", "sales"), 200)
+	soon("another account of the name", second, 401)
+	soon("another account of the name, with a group", token("uid-2", "sales"), 401)
+	soon("a token without a uid", plain, 401)
+	var projects []object
+	if s.Do(t, servicetest.Request{Path: "/me/projects", Headers: bearer(first)}).JSON(t, &projects); len(projects) != 1 {
+		t.Errorf("projects of the account: %v", projects)
+	}
+	every := grant(t, s, "pr_1", object{"identity": object{"issuer": issuer.URL, "subject": account}})
+	for _, token := range []string{first, second, plain} {
+		soon("a grant of the subject is for every uid", token, 200)
+	}
+	must(t, s, "DELETE", "pr_1/keys/"+bound, "")
+	soon("the grant of the subject is left", first, 200)
+	must(t, s, "DELETE", "pr_1/keys/"+every, "")
+	for _, token := range []string{first, second, plain} {
+		soon("no grant is left", token, 401)
+	}
+	if id := grant(t, s, "pr_1", object{"identity": object{"issuer": issuer.URL, "subject": account, "uid": "uid-1"}}); id != bound {
+		t.Errorf("granted again as %s, was %s", id, bound)
+	}
+	soon("the account is granted again", first, 200)
+}
+
 // TestGrantErrors checks that bodies with a wrong identity say what is allowed, and store nothing.
 func TestGrantErrors(t *testing.T) {
 	t.Parallel()

@@ -100,8 +100,8 @@ func (o *MintOptions) complete(now time.Time) error {
 }
 
 const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms,
-		identity_issuer, identity_subject, identity_group)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)` + grantAgain + ` RETURNING ` + columns
+		identity_issuer, identity_subject, identity_group, identity_uid)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)` + grantAgain + ` RETURNING ` + columns
 
 // grantAgain gives rights to an identity whose rights have ended, under the same id. If the row of the identity is
 // active, or the row is of a key, the statement returns no row.
@@ -163,7 +163,7 @@ func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any 
 	}
 	return []any{
 		o.ProjectID, h[:], auth.NewKeyID(), o.Name, o.Scopes.Names(), o.Rate, !key.IsZero() && auth.IsForeign(key.Reveal()),
-		wire.OrNull(o.ExpiresAt), lifetime, o.Identity.Issuer, o.Identity.Subject, o.Identity.Group,
+		wire.OrNull(o.ExpiresAt), lifetime, o.Identity.Issuer, o.Identity.Subject, o.Identity.Group, o.Identity.UID,
 	}
 }
 

@@ -91,8 +91,8 @@ func scanOwned(row pgx.Row) (Owned, error) {
 }
 
 const insertOwned = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms,
-		identity_issuer, identity_subject, identity_group, created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)` + grantAgain + ` RETURNING ` + ownedColumns
+		identity_issuer, identity_subject, identity_group, identity_uid, created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)` + grantAgain + ` RETURNING ` + ownedColumns
 
 // MintOwned does the same as [Admin.Mint], for an owner. The key's time of creation is from this program's clock, so
 // that the program can compare that time with its own clock. The error is [ErrOvertaken] if o.Value is empty and the

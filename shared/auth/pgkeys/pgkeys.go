@@ -29,7 +29,7 @@ func Schema() migrate.Schema {
 		Grants: map[migrate.Role][]string{
 			migrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
 			migrate.Admin: {`SELECT, INSERT (project_id, key_hash, key_id, name, scopes, rate, is_foreign, created_at, expires_at, lifetime_ms,
-					identity_issuer, identity_subject, identity_group, owner_realm, owner_id, owner_name, owner_number, owner_request),
+					identity_issuer, identity_subject, identity_group, identity_uid, owner_realm, owner_id, owner_name, owner_number, owner_request),
 				UPDATE (name, scopes, rate, expires_at, lifetime_ms, revoked_at, owner_realm, owner_id, owner_name, owner_number,
 					owner_request, delivered_at) ON api_keys`},
 		},
@@ -37,7 +37,7 @@ func Schema() migrate.Schema {
 }
 
 const columns = `project_id, key_id, name, scopes, rate, is_foreign, created_at, expires_at, revoked_at, last_used_at,
-	identity_issuer, identity_subject, identity_group`
+	identity_issuer, identity_subject, identity_group, identity_uid`
 
 // scan returns the record of a row that has the columns of columns, and reads the columns after them into further. A
 // NULL time becomes the zero time.
@@ -48,7 +48,7 @@ func scan(row pgx.Row, further ...any) (auth.Record, error) {
 		expires, revoked, used pgTime
 	)
 	dest := append([]any{&r.ProjectID, &r.ID, &r.Name, &scopes, &r.Rate, &r.Foreign, &r.CreatedAt, &expires, &revoked, &used,
-		&r.Identity.Issuer, &r.Identity.Subject, &r.Identity.Group}, further...)
+		&r.Identity.Issuer, &r.Identity.Subject, &r.Identity.Group, &r.Identity.UID}, further...)
 	if err := row.Scan(dest...); err != nil {
 		return auth.Record{}, err
 	}

@@ -81,6 +81,7 @@ func TestMintRefuses(t *testing.T) {
 		{"control characters", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("a\x01")}, nil},
 		{"minted form, wrong checksum", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret(wrong)}, nil},
 		{"identity without a name", pgkeys.MintOptions{ProjectID: "p", Identity: auth.Identity{Issuer: "https://i.example"}}, nil},
+		{"group with a uid", pgkeys.MintOptions{ProjectID: "p", Identity: auth.Identity{Issuer: "https://i.example", Group: "g", UID: "u"}}, nil},
 		{"identity and key", pgkeys.MintOptions{ProjectID: "p", Identity: ana, Value: key}, nil},
 		{"there already", pgkeys.MintOptions{ProjectID: "p", Value: key}, pgkeys.ErrExists},
 	} {
@@ -105,7 +106,8 @@ var ana = auth.Identity{Issuer: "https://login.example.com", Subject: "ana"}
 func TestIdentity(t *testing.T) {
 	b := setup(t)
 	staff := auth.Identity{Issuer: ana.Issuer, Group: "ana"}
-	for _, identity := range []auth.Identity{ana, staff} {
+	account := auth.Identity{Issuer: ana.Issuer, Subject: ana.Subject, UID: "uid-1"}
+	for _, identity := range []auth.Identity{ana, staff, account} {
 		key, first := b.mint(t, pgkeys.MintOptions{ProjectID: "p", Identity: identity, Name: "one"})
 		if !key.IsZero() || first.Identity != identity || first.Foreign {
 			t.Fatalf("%v: minted %+v", identity, first)

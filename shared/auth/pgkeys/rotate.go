@@ -58,7 +58,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 			expires = &at
 		}
 		fresh, err = scan(tx.QueryRow(ctx, insert,
-			projectID, h[:], auth.NewKeyID(), old.Name, scopes, old.Rate, false, expires, lifetime, "", "", ""))
+			projectID, h[:], auth.NewKeyID(), old.Name, scopes, old.Rate, false, expires, lifetime, "", "", "", ""))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // Package tokens verifies JSON Web Tokens of configured issuers. The sources are RFC 7519 and section 3.1.3.7 of OpenID
 // Connect Core 1.0. A token proves an issuer and a subject. If the issuer has a groups claim, the token also proves the
-// subject's groups. Package auth decides what the bearer of the token may do.
+// subject's groups. The token of a ServiceAccount of Kubernetes also proves the uid of the account. Package auth decides what the bearer of the token may do.
 package tokens
 
 import (
@@ -96,6 +96,8 @@ type Claims struct {
 	Groups          []string
 	// GroupsCut reports that the issuer has left the groups out of the token because there are too many.
 	GroupsCut bool
+	// UID is the uid of the subject, if the subject is a ServiceAccount of Kubernetes; otherwise empty.
+	UID string
 	// ExpiresAt is the time from which the token is refused: its claim exp and the skew of a minute.
 	ExpiresAt time.Time
 }
@@ -195,7 +197,7 @@ func (v *Verifier) Verify(ctx context.Context, token string, permit func() error
 	if cut {
 		issuer.keys.noteGroupsLeftOut()
 	}
-	return &Claims{claimed.Issuer, claimed.Subject, groups, cut, claimed.expires()}, nil
+	return &Claims{claimed.Issuer, claimed.Subject, groups, cut, claimed.accountUID(), claimed.expires()}, nil
 }
 
 // refused returns the error of a refused token: a text for tests and debuggers, which wraps the reason.
@@ -237,6 +239,20 @@ func (c *claims) groupsCut(claim string) bool {
 func (c *claims) expires() time.Time {
 	const latest = 1 << 40 // in the year 36812, after which no clock is compared
 	return time.Unix(int64(min(max(c.Expiry, 0), latest)), 0).Add(skew)
+}
+
+// accountUID returns the uid of the ServiceAccount in the claim kubernetes.io, as Kubernetes' API server writes the
+// claim. A claim of another form has no uid.
+func (c *claims) accountUID() string {
+	var k struct {
+		ServiceAccount struct {
+			UID string `json:"uid"`
+		} `json:"serviceaccount"`
+	}
+	if claim := c.others["kubernetes.io"]; claim == nil || json.Unmarshal(claim, &k) != nil {
+		return ""
+	}
+	return k.ServiceAccount.UID
 }
 
 // check returns the reason why a token with the claims is refused at now, or nil. check does not look at the signature.

@@ -84,6 +84,20 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}
+	for name, tt := range map[string]struct {
+		claim any
+		uid   string
+	}{
+		"an account's uid":          {map[string]any{"namespace": "shop", "serviceaccount": map[string]any{"name": "reports", "uid": "u-1"}}, "u-1"},
+		"an account without a uid":  {map[string]any{"serviceaccount": map[string]any{"name": "reports"}}, ""},
+		"a uid that is no text":     {map[string]any{"serviceaccount": map[string]any{"uid": 1}}, ""},
+		"another claim of the name": {"cluster-1", ""},
+	} {
+		got, err := v.Verify(t.Context(), issuer.Token("ana", map[string]any{"kubernetes.io": tt.claim}), always)
+		if err != nil || got.UID != tt.uid {
+			t.Errorf("%s: %v, %+v", name, err, got)
+		}
+	}
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
