@@ -26,82 +26,20 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/renewal"
 )
 
 // Keys of the Secret of a fetched Credential, besides [manifests.AccessToken].
 const (
 	refreshTokenKey = "refresh-token"
-	stateKey        = "state" // a tokenState, as JSON
+	stateKey        = "state" // a [renewal.State], as JSON
 )
 
-// tokenState is the operator's record of a fetched Credential. The record contains no token.
-type tokenState struct {
-	// Request identifies the settings and secrets of the last request. After a change, the operator requests another
-	// token.
-	Request string `json:"request,omitempty"`
-	// First identifies the first refresh token with its endpoint and client. The present token descends from that first token.
-	First string `json:"first,omitempty"`
-	// ExpiresAt is when the access token expires. Zero: there is none.
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// NextAt is when the operator requests the next token.
-	NextAt time.Time `json:"nextAt,omitzero"`
-	// Failures counts the failed requests since the last token, or since a change of Request. Fault says why the last
-	// request failed.
-	Failures int    `json:"failures,omitempty"`
-	Fault    string `json:"fault,omitempty"`
-	// ClaimedAt is when an operator began a request whose result is not written yet.
-	ClaimedAt time.Time `json:"claimedAt,omitzero"`
-}
+// fetchers is how many tokens are requested at a time. Slow token endpoints delay only fetched Credentials.
+const fetchers = 16
 
-const (
-	// claimFor is how long no other operator requests a token after one has begun to. A request and the write of its
-	// result normally take less.
-	claimFor = time.Minute
-	// shortest is the shortest delay after a request before the next with the same settings. The delay doubles with
-	// each failure.
-	shortest = 10 * time.Second
-	// longest is the longest delay after a failed request. A refused request is repeated after this delay, or sooner while a
-	// token is valid: after a quarter of the rest of its life.
-	longest = 10 * time.Minute
-	// fetchers is how many tokens are requested at a time. Slow token endpoints delay only fetched Credentials.
-	fetchers = 16
-)
-
-// wait returns the time until the next request may be sent. Zero: now. The argument request identifies the settings and
-// secrets of that request. If they have changed since the last request, the next one need not wait for NextAt.
-func (s tokenState) wait(request string, now time.Time) time.Duration {
-	if claimed := s.ClaimedAt.Add(claimFor).Sub(now); claimed > 0 && claimed <= 2*claimFor {
-		return claimed
-	}
-	if s.Request != request {
-		return 0
-	}
-	return max(s.NextAt.Sub(now), 0)
-}
-
-// next returns the state after a request that was sent at the given time, with the time of the next request. err is why
-// the request failed, or nil.
-func (s tokenState) next(sent time.Time, t tokenendpoint.Token, err error) tokenState {
-	s.ClaimedAt = time.Time{}
-	if err == nil {
-		s.ExpiresAt, s.NextAt = sent.Add(t.Life), sent.Add(max(t.Life*2/3, shortest))
-		s.Failures, s.Fault = 0, ""
-		return s
-	}
-	delay := longest
-	if fault, ok := errors.AsType[*tokenendpoint.Fault](err); (!ok || !fault.Refused) && s.Failures < 6 {
-		delay = shortest << s.Failures
-	}
-	if left := s.ExpiresAt.Sub(sent); left > 0 {
-		delay = min(delay, max(left/4, shortest)) // a token of a short life must not end before the next request
-	}
-	s.Failures++
-	s.NextAt, s.Fault = sent.Add(delay), err.Error()
-	return s
-}
-
-// verdict returns the verdict on a Credential with this state. It is ready while the token is valid.
-func (s tokenState) verdict(now time.Time) controller.Verdict {
+// verdictOn returns the verdict on a Credential with this state. The Credential is ready while the token is valid.
+func verdictOn(s renewal.State, now time.Time) controller.Verdict {
 	expires := s.ExpiresAt.UTC().Format(time.RFC3339)
 	valid := s.ExpiresAt.After(now)
 	switch {
@@ -115,15 +53,9 @@ func (s tokenState) verdict(now time.Time) controller.Verdict {
 	return controller.Verdict{Reason: v1alpha1.ReasonFetching, Message: "The operator has not fetched the token yet."}
 }
 
-// tokens fetches the tokens of Credentials, and keeps each in a Secret of the Credential's namespace. A crash, or a
-// change of the leader, may come at any point:
-//
-//  1. The operator writes into the Secret that it begins a request. No other operator then sends one for a minute.
-//  2. The operator sends the request, even if it is about to stop.
-//  3. The operator writes the tokens. If it cannot, it holds them in memory and sends no other request before it can.
-//
-// A crash between 2 and 3 loses an answer. If the answer replaced the refresh token, the endpoint refuses the old one.
-// The condition of the Credential then says what to do.
+// tokens fetches the tokens of Credentials by the steps of package [renewal], and keeps each in a Secret of the
+// Credential's namespace. A crash, or a change of the leader, may come at any point. If the endpoint refuses a refresh
+// token because an answer was lost, the condition of the Credential says what to do.
 type tokens struct {
 	controller.Common
 	client   client.Client
@@ -136,9 +68,9 @@ type tokens struct {
 
 // result is the outcome of a request, until it is in the operator's Secret.
 type result struct {
-	uid   types.UID // of the Credential
-	state tokenState
-	token tokenendpoint.Token // without Access: there is none
+	uid    types.UID // of the Credential
+	state  renewal.State
+	access string // the token; "": the present one stays
 }
 
 // newTokens returns a tokens that exports this metric:
@@ -170,51 +102,40 @@ func (t *tokens) keep(ctx context.Context, object *v1alpha1.Credential) (control
 	if own.ResourceVersion != "" && !metav1.IsControlledBy(own, object) {
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned, Message: fmt.Sprintf("The token would be kept in the Secret %q, which exists and is not the operator's.", own.Name)}, 0, nil
 	}
+	spec, now := specOf(request), t.Now()
 	state := stateOf(own)
-	digest, first := identify(request)
-	now := t.Now()
-	if wait := state.wait(digest, now); wait > 0 {
-		return t.idle(ctx, object, own, state, now, wait)
+	step := renewal.Plan(state, now, spec, nil)
+	if !step.Send {
+		return t.idle(ctx, object, own, state, now, step.Wait)
 	}
-	claim := map[string][]byte{}
-	if refresh := own.Data[refreshTokenKey]; state.First != first {
-		claim[refreshTokenKey] = nil // whatever happens next, the token before the given one is not sent any more
-	} else if len(refresh) > 0 {
-		request.RefreshToken = string(refresh)
-	}
-	if state.Request != digest {
-		state.Failures = 0
-	}
-	state.Request, state.First, state.ClaimedAt = digest, first, now
-	if err := t.write(ctx, object, own, claim, state); err != nil {
+	if err := t.write(ctx, object, own, step.Store, nil); err != nil {
 		return t.unwritable(err)
 	}
-	done := result{uid: object.UID}
-	done.token, err = t.endpoint.Fetch(ctx, request)
-	done.state = state.next(now, done.token, explain(object, err))
-	t.count(ctx, err)
+	request.RefreshToken = step.Token
+	token, err := t.endpoint.Fetch(ctx, request)
+	step = renewal.Plan(step.Store, t.Now(), spec, answerOf(object, token, err))
 	t.mu.Lock()
-	t.unwritten[client.ObjectKeyFromObject(object)] = done
+	t.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, step.Store, token.Access}
 	t.mu.Unlock()
 	if err := t.writeUnwritten(context.WithoutCancel(ctx), object); err != nil {
 		return t.unwritable(err)
 	}
-	now = t.Now()
-	return done.state.verdict(now), max(done.state.wait(digest, now), time.Millisecond), nil
+	t.count(ctx, err)
+	return verdictOn(step.Store, t.Now()), max(step.Wait, time.Millisecond), nil
 }
 
 // idle returns the verdict and the waiting time while no request is due. It removes a token that has expired.
-func (t *tokens) idle(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s tokenState, now time.Time, wait time.Duration) (controller.Verdict, time.Duration, error) {
+func (t *tokens) idle(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s renewal.State, now time.Time, wait time.Duration) (controller.Verdict, time.Duration, error) {
 	left := s.ExpiresAt.Sub(now)
 	switch {
 	case left > 0:
 		wait = min(wait, left)
 	case len(own.Data[manifests.AccessToken]) > 0:
-		if err := t.write(ctx, object, own, map[string][]byte{manifests.AccessToken: nil}, s); err != nil {
+		if err := t.write(ctx, object, own, s, new(string)); err != nil {
 			return t.unwritable(err)
 		}
 	}
-	return s.verdict(now), wait, nil
+	return verdictOn(s, now), wait, nil
 }
 
 // request returns the request for a Credential's token, with the secrets that its spec names. The verdict, if it has a
@@ -269,9 +190,9 @@ func (t *tokens) own(ctx context.Context, object *v1alpha1.Credential) (*corev1.
 	}, nil
 }
 
-// write puts values and the state into the operator's Secret, and creates the Secret if own is new. A nil value removes
-// its key. write fails if the Secret has changed since it was read.
-func (t *tokens) write(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, values map[string][]byte, s tokenState) error {
+// write puts the state into the operator's Secret, with a token unless access is nil, and creates the Secret if own is
+// new. An empty token removes the present one. write fails if the Secret has changed since it was read.
+func (t *tokens) write(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s renewal.State, access *string) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -280,9 +201,11 @@ func (t *tokens) write(ctx context.Context, object *v1alpha1.Credential, own *co
 	if own.Data == nil {
 		own.Data = map[string][]byte{}
 	}
-	maps.Copy(own.Data, values)
-	own.Data[stateKey] = text
-	maps.DeleteFunc(own.Data, func(_ string, value []byte) bool { return value == nil })
+	own.Data[stateKey], own.Data[refreshTokenKey] = text, []byte(s.Refresh)
+	if access != nil {
+		own.Data[manifests.AccessToken] = []byte(*access)
+	}
+	maps.DeleteFunc(own.Data, func(_ string, value []byte) bool { return len(value) == 0 })
 	if own.ResourceVersion == "" {
 		err = t.client.Create(ctx, own, controller.FieldOwner)
 	} else {
@@ -303,12 +226,9 @@ func (t *tokens) writeUnwritten(ctx context.Context, object *v1alpha1.Credential
 	if !found || done.uid != object.UID {
 		return nil
 	}
-	values := map[string][]byte{}
-	if done.token.Access != "" {
-		values[manifests.AccessToken] = []byte(done.token.Access)
-	}
-	if done.token.Refresh != "" {
-		values[refreshTokenKey] = []byte(done.token.Refresh)
+	var access *string
+	if done.access != "" {
+		access = &done.access
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		own, err := t.own(ctx, object)
@@ -318,7 +238,7 @@ func (t *tokens) writeUnwritten(ctx context.Context, object *v1alpha1.Credential
 		if own.ResourceVersion != "" && !metav1.IsControlledBy(own, object) {
 			return nil // somebody has replaced the Secret; keep says so
 		}
-		return t.write(ctx, object, own, values, done.state)
+		return t.write(ctx, object, own, done.state, access)
 	})
 	if err == nil {
 		t.forget(client.ObjectKeyFromObject(object))
@@ -341,13 +261,20 @@ func (t *tokens) unwritable(err error) (controller.Verdict, time.Duration, error
 	return controller.Verdict{}, 0, err
 }
 
-// explain returns err. If the endpoint refused the refresh token, the error also says what to do.
-func explain(object *v1alpha1.Credential, err error) error {
-	fault, ok := errors.AsType[*tokenendpoint.Fault](err)
-	if ref := object.Spec.ValueFrom.OAuth2.RefreshTokenRef; ok && fault.Code == "invalid_grant" && ref != nil {
-		return fmt.Errorf("%w: the refresh token is used up or revoked; put another into the key %q of the Secret %q", err, ref.Key, ref.Name)
+// answerOf returns the outcome of a request. If the endpoint refused the refresh token, the fault also says what to do.
+func answerOf(object *v1alpha1.Credential, token tokenendpoint.Token, err error) *renewal.Answer {
+	answer := &renewal.Answer{Refresh: token.Refresh, Life: token.Life}
+	if err == nil {
+		return answer
 	}
-	return err
+	answer.Fault = err.Error()
+	if fault, ok := errors.AsType[*tokenendpoint.Fault](err); ok {
+		answer.Refused = fault.Refused
+		if ref := object.Spec.ValueFrom.OAuth2.RefreshTokenRef; fault.Code == "invalid_grant" && ref != nil {
+			answer.Fault += fmt.Sprintf(": the refresh token is used up or revoked; put another into the key %q of the Secret %q", ref.Key, ref.Name)
+		}
+	}
+	return answer
 }
 
 // count counts a request by its outcome.
@@ -362,17 +289,17 @@ func (t *tokens) count(ctx context.Context, err error) {
 }
 
 // stateOf reads the state in the operator's Secret. A state that cannot be read counts as none.
-func stateOf(own *corev1.Secret) (s tokenState) {
+func stateOf(own *corev1.Secret) (s renewal.State) {
 	if json.Unmarshal(own.Data[stateKey], &s) != nil {
-		return tokenState{}
+		return renewal.State{}
 	}
+	s.Refresh = string(own.Data[refreshTokenKey])
 	return s
 }
 
-// identify returns the [tokenState].Request and First of a request. A refresh token of one endpoint and client is never
-// sent to another.
-func identify(r tokenendpoint.Request) (request, first string) {
-	return digestOf(r), digestOf([]string{r.TokenURL, r.ClientID, r.RefreshToken})
+// specOf returns the specification of a request. A refresh token of one endpoint and client is never sent to another.
+func specOf(r tokenendpoint.Request) renewal.Spec {
+	return renewal.Spec{Request: digestOf(r), First: digestOf([]string{r.TokenURL, r.ClientID, r.RefreshToken}), Given: r.RefreshToken}
 }
 
 // digestOf returns the SHA-256 of a value's JSON, in hexadecimal. It panics if the value has no JSON form.

@@ -16,6 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/renewal"
 	"github.com/lectern-dev/lectern/shared/testing/golden"
 )
 
@@ -42,7 +43,7 @@ func TestUpgrades(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest, first := identify(request)
+	spec := specOf(request)
 	own := func(t *testing.T) *corev1.Secret {
 		t.Helper()
 		s, err := tokens.own(t.Context(), object)
@@ -52,8 +53,8 @@ func TestUpgrades(t *testing.T) {
 		return s
 	}
 	golden.EachVersion(t, "token.json", func() string {
-		token := tokenendpoint.Token{Access: "token-1", Refresh: "refresh-1", Life: time.Hour}
-		tokens.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, tokenState{Request: digest, First: first}.next(now, token, nil), token}
+		step := renewal.Plan(renewal.Plan(renewal.State{}, now, spec, nil).Store, now, spec, &renewal.Answer{Refresh: "refresh-1", Life: time.Hour})
+		tokens.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, step.Store, "token-1"}
 		if err := tokens.writeUnwritten(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("%+v, %v, %v", verdict, wait, err)
 		}
 		s := own(t)
-		if state := stateOf(s); state.First != first || string(s.Data[refreshTokenKey]) != "refresh-1" {
+		if state := stateOf(s); state.First != spec.First || string(s.Data[refreshTokenKey]) != "refresh-1" {
 			t.Errorf("the stored refresh token does not belong to the Credential: %+v", state)
 		}
 		c.Delete(t, stored)

@@ -73,7 +73,7 @@ type Client struct {
 }
 
 // Fetch requests a token, and ends after [Within] at the latest. It does not end when ctx ends, because an answer that
-// is lost may have replaced the refresh token. Its error is a *[Fault].
+// is lost may have replaced the refresh token. Its error is a *[Fault]; the token may have a Refresh even then.
 func (c *Client) Fetch(ctx context.Context, r Request) (Token, error) {
 	client, err := c.client(r)
 	if err != nil {
@@ -84,16 +84,16 @@ func (c *Client) Fetch(ctx context.Context, r Request) (Token, error) {
 	if err != nil {
 		return Token{}, faultOf(err)
 	}
-	if len(token.AccessToken) > policy.MaxValue {
-		return Token{}, &Fault{text: fmt.Sprintf("the token endpoint answered with a token of %d bytes; allowed: up to %d", len(token.AccessToken), policy.MaxValue)}
-	}
-	life := defaultLife
-	if !token.Expiry.IsZero() {
-		life = max(token.Expiry.Sub(began), 0)
-	}
-	answer := Token{Access: token.AccessToken, Life: life}
+	var answer Token
 	if r.Grant == resource.RefreshToken {
 		answer.Refresh = token.RefreshToken
+	}
+	if len(token.AccessToken) > policy.MaxValue {
+		return answer, &Fault{text: fmt.Sprintf("the token endpoint answered with a token of %d bytes; allowed: up to %d", len(token.AccessToken), policy.MaxValue)}
+	}
+	answer.Access, answer.Life = token.AccessToken, defaultLife
+	if !token.Expiry.IsZero() {
+		answer.Life = max(token.Expiry.Sub(began), 0)
 	}
 	return answer, nil
 }
