@@ -33,7 +33,6 @@ type provider struct {
 	lifetime time.Duration // of the next tokens
 	opaque   bool          // the access token is no JWT
 	down     bool          // the token endpoint answers 503
-	keysDown bool          // the signing keys answer 503
 	outages  int           // how often the device gets 503
 	pending  int           // how often the device is told to wait
 	refresh  int           // number of the valid refresh token; 0 for none
@@ -53,15 +52,6 @@ func newProvider(t *testing.T) *provider {
 		p.answer(w, http.StatusOK, map[string]any{
 			"issuer": p.URL, "device_authorization_endpoint": p.URL + "/device", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		})
-	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.keysDown {
-			p.answer(w, http.StatusServiceUnavailable, map[string]any{})
-			return
-		}
-		p.answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 	})
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("client_id") != "cli" || r.FormValue("scope") != "openid offline_access" {
@@ -244,14 +234,15 @@ func TestLoginAtAProvider(t *testing.T) {
 		t.Errorf("stored %s", file())
 	}
 
-	// The provider replaces the refresh token, and its answer cannot be verified. The next command needs the new one.
+	// The provider replaces the refresh token, and its answer has no token for the audience. The next command needs the new
+	// refresh token. The provider's signing keys are of no use to a command.
 	clitest.Write(t, filepath.Join(m.Folder, "contexts.json"), strings.Replace(file(), `"expires_at": "20`, `"expires_at": "19`, 1))
-	p.set(func(p *provider) { p.keysDown = true })
-	says(m.Run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: ")
+	p.set(func(p *provider) { p.opaque = true })
+	says(m.Run(t, "", "", nil, "whoami"), shell.ExitFailure, "lectern: renew the login of the context shop: no token for the audience")
 	if got := file(); !strings.Contains(got, "refresh-3") || strings.Contains(got, `"expires_at": "20`) {
 		t.Errorf("stored %s", got)
 	}
-	p.set(func(p *provider) { p.keysDown = false })
+	p.set(func(p *provider) { p.opaque = false })
 	says(m.Run(t, "", "", nil, "whoami"), shell.ExitOK, `"keyId":"key_1"`)
 
 	// The provider is down, then refuses the refresh token.

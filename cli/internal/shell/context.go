@@ -66,6 +66,16 @@ func (s *Session) Contexts() (Contexts, error) {
 // UpdateContexts reads the contexts, calls change, and replaces the file of the contexts, unless change returns an
 // error. A lock excludes other processes meanwhile. Without a ConfigFolder, UpdateContexts returns a usage error.
 func (s *Session) UpdateContexts(change func(*Contexts) error) error {
+	return s.lockContexts(func(all *Contexts, save func() error) error {
+		if err := change(all); err != nil {
+			return err
+		}
+		return save()
+	})
+}
+
+// lockContexts reads the contexts and calls do, which may save them. A lock excludes other processes meanwhile.
+func (s *Session) lockContexts(do func(all *Contexts, save func() error) error) error {
 	if s.ConfigFolder == "" {
 		return Usagef("there is no folder for settings: set HOME")
 	}
@@ -81,14 +91,13 @@ func (s *Session) UpdateContexts(change func(*Contexts) error) error {
 	if err != nil {
 		return err
 	}
-	if err := change(&all); err != nil {
-		return err
-	}
-	content, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(s.ContextFile(), append(content, '\n'), 0o600)
+	return do(&all, func() error {
+		content, err := json.MarshalIndent(all, "", "  ")
+		if err != nil {
+			return err
+		}
+		return durable.WriteFile(s.ContextFile(), append(content, '\n'), 0o600)
+	})
 }
 
 // Find returns the context with the given name. origin is the flag, variable or argument that gave the name. The

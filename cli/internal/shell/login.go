@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,12 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/lectern-dev/lectern/shared/renewal"
 )
 
 // StoredLogin is a login at an OpenID provider. Token is a JWT for the Audience, which the API accepts until ExpiresAt.
-// RefreshToken gets the next Token; it is "" if the provider gave none.
+// RefreshToken gets the next Token; it is "" if the provider gave none. NextAt and Failures are those of [renewal.State].
 type StoredLogin struct {
 	Issuer       string    `json:"issuer"`
 	ClientID     string    `json:"client_id"`
@@ -23,12 +24,20 @@ type StoredLogin struct {
 	Token        string    `json:"token"`
 	ExpiresAt    time.Time `json:"expires_at"`
 	RefreshToken string    `json:"refresh_token"`
+	NextAt       time.Time `json:"next_at,omitzero"`
+	Failures     int       `json:"failures,omitempty"`
+}
+
+// plan returns the next step of the renewal of l.
+func (l *StoredLogin) plan(now time.Time) renewal.Step {
+	s := renewal.State{Refresh: l.RefreshToken, ExpiresAt: l.ExpiresAt, NextAt: l.NextAt, Failures: l.Failures}
+	return renewal.Plan(s, now, renewal.Spec{Awaited: true}, nil)
 }
 
 // SignIn sets the tokens of l by the device flow (RFC 8628). SignIn prints an address and a code to standard error, and
 // waits until the user has entered the code. The caller sets Issuer, ClientID and Audience.
 func (l *StoredLogin) SignIn(s *Session, scopes []string) error {
-	err := l.obtain(s.Context, func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
+	err := l.obtain(s.Context, l.plan(s.Now()).Store, func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
 		config.Scopes = scopes
 		device, err := config.DeviceAuth(ctx)
 		if err != nil {
@@ -50,10 +59,18 @@ func (l *StoredLogin) SignIn(s *Session, scopes []string) error {
 	return nil
 }
 
-// obtain stores the tokens that ask gets from the provider. Token is the access token if that is a JWT for the
-// Audience, or else the ID token. If neither is, obtain returns an error. RefreshToken is that of the provider's answer
-// even then, because the provider may accept no other any more.
-func (l *StoredLogin) obtain(ctx context.Context, ask func(context.Context, *oauth2.Config) (*oauth2.Token, error)) error {
+// obtain gets tokens from the provider by ask, as claim says, and sets the fields of l that are not the caller's. Token is
+// the access token if that is a JWT for the Audience, or else the ID token. If neither is, obtain returns an error.
+// Between the answer and its return, obtain does no I/O.
+func (l *StoredLogin) obtain(ctx context.Context, claim renewal.State, ask func(context.Context, *oauth2.Config) (*oauth2.Token, error)) (err error) {
+	var answer renewal.Answer
+	defer func() {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); err != nil {
+			answer.Fault, answer.Refused = err.Error(), ok && refused.Response.StatusCode < 500
+		}
+		s := renewal.Plan(claim, claim.ClaimedAt, renewal.Spec{Awaited: true}, &answer).Store
+		l.RefreshToken, l.ExpiresAt, l.NextAt, l.Failures = s.Refresh, s.ExpiresAt, s.NextAt, s.Failures
+	}()
 	ctx = oidc.ClientContext(ctx, &http.Client{Timeout: 30 * time.Second})
 	provider, err := oidc.NewProvider(ctx, l.Issuer)
 	if err != nil {
@@ -61,59 +78,74 @@ func (l *StoredLogin) obtain(ctx context.Context, ask func(context.Context, *oau
 	}
 	endpoint := provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInParams // a public client has no secret, so its id is a parameter
-	answer, err := ask(ctx, &oauth2.Config{ClientID: l.ClientID, Endpoint: endpoint})
+	tokens, err := ask(ctx, &oauth2.Config{ClientID: l.ClientID, Endpoint: endpoint})
 	if err != nil {
 		return err
 	}
-	verifier := provider.Verifier(&oidc.Config{ClientID: l.Audience, SkipExpiryCheck: true}) // the API's clock decides
-	l.Token, l.RefreshToken = answer.AccessToken, answer.RefreshToken
-	verified, err := verifier.Verify(ctx, l.Token)
+	answer.Refresh = tokens.RefreshToken
+	// The API verifies the signature, and its clock decides. The command line only chooses from what its own request got
+	// (OpenID Connect Core 1.0, section 3.1.3.7, point 6).
+	verifier := provider.Verifier(&oidc.Config{ClientID: l.Audience, InsecureSkipSignatureCheck: true, SkipExpiryCheck: true})
+	token := tokens.AccessToken
+	chosen, err := verifier.Verify(ctx, token)
 	if access := err; access != nil {
-		l.Token, _ = answer.Extra("id_token").(string)
-		if verified, err = verifier.Verify(ctx, l.Token); err != nil {
+		token, _ = tokens.Extra("id_token").(string)
+		if chosen, err = verifier.Verify(ctx, token); err != nil {
 			return fmt.Errorf("no token for the audience %q (see --audience): access token: %w; ID token: %w", l.Audience, access, err)
 		}
 	}
-	l.Subject, l.ExpiresAt = verified.Subject, verified.Expiry
+	l.Token, l.Subject, answer.Life = token, chosen.Subject, chosen.Expiry.Sub(claim.ClaimedAt)
 	return nil
 }
 
-// tokenOf returns a function that returns the token of the context with the given name. The function renews the token a
-// minute before its end. It holds the lock of the contexts meanwhile, because a provider may accept each refresh token
-// once. The function is safe for concurrent use.
+// tokenOf returns a function that returns the token of the context with the given name, and renews the token by the steps
+// of package [renewal]. The function holds the lock of the contexts meanwhile, because a provider may accept each refresh
+// token once. The function is safe for concurrent use.
 func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context) (string, error) {
 	var mu sync.Mutex
-	fresh := func() bool { return s.Now().Add(time.Minute).Before(stored.ExpiresAt) }
+	var lost string // the refresh token in the file, if the one that replaced it could not be stored
 	return func(context.Context) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if fresh() {
+		if !stored.plan(s.Now()).Send {
 			return stored.Token, nil
 		}
 		var unusable error // the answer of the provider
-		err := s.UpdateContexts(func(all *Contexts) error {
-			c := all.Contexts[name]
-			if c.Login == nil {
+		err := s.lockContexts(func(all *Contexts, save func() error) error {
+			login := all.Contexts[name].Login
+			if login == nil {
 				return fmt.Errorf("the context %s has no login any more; run lectern login", name)
 			}
-			if stored = *c.Login; fresh() {
-				return nil // another process renewed it
+			if lost != "" && login.RefreshToken == lost {
+				*login = stored
+			}
+			stored = *login
+			step := login.plan(s.Now())
+			if !step.Send || step.Token == "" {
+				return nil // another process renewed it, or nobody can
+			}
+			if err := save(); err != nil { // the lock is the claim, but the file must be one that can be written
+				return err
 			}
 			// An answer may replace the refresh token, so an interrupt does not end the request.
-			err := stored.obtain(context.WithoutCancel(s.Context), func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
-				return config.TokenSource(ctx, &oauth2.Token{RefreshToken: stored.RefreshToken}).Token()
+			unusable = login.obtain(context.WithoutCancel(s.Context), step.Store, func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
+				return config.TokenSource(ctx, &oauth2.Token{RefreshToken: step.Token}).Token()
 			})
-			switch refused, ok := errors.AsType[*oauth2.RetrieveError](err); {
-			case c.Login.RefreshToken == "", ok && refused.ErrorCode == "invalid_grant":
-				return fmt.Errorf("the login of the context %s has expired; run lectern login --issuer %s --client-id %s", name, stored.Issuer, stored.ClientID)
-			case err != nil:
-				unusable = fmt.Errorf("renew the login of the context %s: %w", name, err)
-				c.Login.RefreshToken = stored.RefreshToken
-			default:
-				*c.Login = stored
+			err := save()
+			if stored, lost = *login, ""; err != nil {
+				lost = step.Token
 			}
-			return nil
+			return err
 		})
-		return stored.Token, cmp.Or(err, unusable)
+		refused, ok := errors.AsType[*oauth2.RetrieveError](unusable)
+		switch {
+		case err != nil:
+			return "", err
+		case s.Now().Before(stored.ExpiresAt):
+			return stored.Token, nil
+		case stored.RefreshToken == "", ok && refused.ErrorCode == "invalid_grant":
+			return "", fmt.Errorf("the login of the context %s has expired; run lectern login --issuer %s --client-id %s", name, stored.Issuer, stored.ClientID)
+		}
+		return "", fmt.Errorf("renew the login of the context %s: %w", name, unusable)
 	}
 }
