@@ -1,4 +1,5 @@
 // What the console knows of an OpenID provider: its settings, and what a sign-in gives.
+import type { State } from "./renewal.ts";
 
 /** Settings are the settings of the console's service: CONSOLE_ISSUER and so on. */
 export interface Settings {
@@ -17,13 +18,9 @@ export interface Settings {
 export const settings = JSON.parse(document.querySelector<HTMLMetaElement>("meta[name=lectern-sign-in]")?.content ?? "null") as Settings | null;
 
 /** Tokens are what the provider gave. They are in the session storage of this tab, and no other tab gets them. */
-export interface Tokens {
+export interface Tokens extends State {
   /** The JWT that Lectern accepts. */
   token: string;
-  refresh?: string | undefined;
-  /** When the token is renewed and when it expires, by the clock of this device in milliseconds. */
-  renewAt: number;
-  until: number;
   /** The address of the provider that signs out, if it has one. */
   end?: string | undefined;
 }

@@ -3,11 +3,13 @@
 import * as oauth from "oauth4webapi";
 import { SignInError } from "./errors.ts";
 import { claims, type Pending, settings, type Tokens } from "./oidc.ts";
+import type { Answer } from "./renewal.ts";
+
+/** Given is an answer with a token. */
+type Given = Answer & Pick<Tokens, "token" | "end">;
 
 /** How long one request to the provider may take, in milliseconds. */
 const patience = 20_000;
-/** How long before it expires a token is renewed, in milliseconds. Shorter ones are renewed after half of their time. */
-const ahead = 30_000;
 
 const { issuer, clientId, scopes, asked, audience, origins } = settings ?? { issuer: "", clientId: "", scopes: "", asked: "", audience: "", origins: [] as string[] };
 const client: oauth.Client = { client_id: clientId, [oauth.clockTolerance]: 60 };
@@ -45,8 +47,8 @@ export const begin = (): Promise<{ to: URL; pending: Pending }> =>
     return { to, pending: { verifier, state, nonce, to: location.pathname + location.search } };
   });
 
-/** finish returns the tokens for the answer of the provider. */
-export const finish = (answer: URL, { verifier, state, nonce }: Pending): Promise<Tokens> =>
+/** finish returns what the provider gives for its answer. */
+export const finish = (answer: URL, { verifier, state, nonce }: Pending): Promise<Given> =>
   from((server) => {
     const { code = "", iss = issuer, error, error_description, ...rest } = Object.fromEntries(answer.searchParams) as Record<string, string>;
     if (rest["state"] !== state || iss !== issuer) throw new SignInError("The sign-in failed", "The answer of the provider belongs to another sign-in.");
@@ -54,31 +56,30 @@ export const finish = (answer: URL, { verifier, state, nonce }: Pending): Promis
     return grant(server, "authorization_code", { code, redirect_uri: home, code_verifier: verifier }, nonce);
   });
 
-/** renewed returns new tokens. */
-export const renewed = ({ refresh }: Tokens): Promise<Tokens> =>
+/** renewed returns a new token. keep gets the refresh token of the provider's answer before anything else can fail. */
+export const renewed = ({ refresh }: Tokens, keep: (refresh: string) => void): Promise<Given> =>
   from((server) => {
     if (!refresh) throw new SignInError("Your sign-in has ended", "The token has expired, and the provider gave no refresh token.", true);
-    return grant(server, "refresh_token", { refresh_token: refresh });
+    return grant(server, "refresh_token", { refresh_token: refresh }, undefined, keep);
   });
 
-async function grant(server: oauth.AuthorizationServer, type: string, parameters: Record<string, string>, nonce?: string): Promise<Tokens> {
+async function grant(server: oauth.AuthorizationServer, type: string, parameters: Record<string, string>, nonce?: string, keep?: (refresh: string) => void): Promise<Given> {
   const { origin } = new URL(server.token_endpoint ?? "");
   if (!origins.includes(origin)) throw new SignInError("The console may not connect to the provider", `CONSOLE_ISSUER_ORIGINS lacks ${origin}, the origin of its token endpoint.`);
   const answer = await oauth.genericTokenEndpointRequest(server, client, oauth.None(), type, parameters, options());
+  const { refresh_token: refresh } = (await answer.clone().json().catch(() => null) ?? {}) as { refresh_token?: string };
+  if (refresh) keep?.(refresh);
   const given = await oauth.processGenericTokenEndpointResponse(server, client, answer);
-  const { access_token, id_token = "", refresh_token } = given;
+  const { access_token, id_token = "" } = given;
   if (nonce && oauth.getValidatedIdTokenClaims(given)?.nonce !== nonce) throw new SignInError("The sign-in failed", "The ID token has another nonce.");
   const token = [access_token, id_token].find((one) => [claims(one)?.aud].flat().includes(audience));
   if (!token) throw new SignInError("The provider gave no token for Lectern", `No token of ${issuer} is a JWT with the audience ${audience}.`, true);
   const { iat = 0, exp = 0 } = claims(token) ?? {};
-  const length = (exp - iat) * 1000;
   const { end_session_endpoint: end } = server;
   return {
     token,
-    // A provider that keeps the refresh token as it is may leave it out. Object.assign of the renewal then keeps the old one.
-    ...(refresh_token && { refresh: refresh_token }),
-    renewAt: Date.now() + length - Math.min(ahead, length / 2),
-    until: Date.now() + length,
+    refresh,
+    life: (exp - iat) * 1000,
     // Without the ID token as a hint: it may be the token that Lectern accepts, and addresses are no secrets.
     ...(end && { end: `${end}${end.includes("?") ? "&" : "?"}${new URLSearchParams({ client_id: clientId, post_logout_redirect_uri: home })}` }),
   };

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { errorOf, SignInError } from "./errors.ts";
 import { type Pending, settings, type Tokens } from "./oidc.ts";
+import { after, wait } from "./renewal.ts";
 import { go } from "./router.ts";
 import { endSession, saveSession, session } from "./session.ts";
 
@@ -39,12 +40,11 @@ export function takeAnswer(): void {
   go(pending?.to ?? "/console/", { replace: true });
   void attempt(async ({ finish }) => {
     if (!pending) throw new SignInError("This sign-in began in another tab", "Sign in again.");
-    saveSession({ project: "", key: "", tokens: await finish(answer, pending), tab: crypto.randomUUID() });
+    const sent = Date.now();
+    const { token, end, ...given } = await finish(answer, pending);
+    saveSession({ project: "", key: "", tokens: { token, end, ...after({ renewAt: 0, until: 0 }, sent, given) }, tab: crypto.randomUUID() });
   });
 }
-
-/** How long a tab uses the old token after a renewal that failed, in milliseconds. */
-const pause = 10_000;
 
 let renewing: Promise<void> | undefined;
 let refused = "";
@@ -55,31 +55,36 @@ export function answered(sent: string, status: number): void {
   if (status === 401 && Date.now() > renewedAt + 1000) refused = sent;
 }
 
-/** token returns the token of this tab. It first renews a token that expires soon or that Lectern refused. */
+/** token returns the token of this tab. It first renews a token if that is due, or if Lectern refused the token. */
 export async function token(): Promise<string> {
   const tokens = session.peek()?.tokens;
   if (!tokens) throw new SignInError("Your sign-in has ended", "This tab has no token.", true);
-  const expired = Date.now() > tokens.until;
-  if (expired || (tokens.refresh && (tokens.token === refused || Date.now() > tokens.renewAt))) {
+  if ((tokens.refresh && tokens.token === refused) || wait(tokens, Date.now()) === 0) {
     await (renewing ??= renew(tokens).finally(() => (renewing = undefined)));
   }
   return tokens.token;
 }
 
 async function renew(tokens: Tokens): Promise<void> {
+  const sent = Date.now();
   try {
     const { renewed } = await import("./provider.ts");
-    Object.assign(tokens, await renewed(tokens));
+    const { token, end, life } = await renewed(tokens, (refresh) => {
+      tokens.refresh = refresh;
+      saveSession();
+    });
+    Object.assign(tokens, { token, end }, after(tokens, sent, { life }));
     renewedAt = Date.now();
     saveSession();
   } catch (thrown) {
     const error = errorOf(thrown);
-    if (error instanceof SignInError && error.refused) {
+    const isRefused = error instanceof SignInError && error.refused;
+    Object.assign(tokens, after(tokens, sent, { refused: isRefused }));
+    saveSession();
+    if (tokens.token !== refused && Date.now() < tokens.until) return;
+    if (isRefused) {
       signing.value = error;
       endSession();
-    } else if (tokens.token !== refused && Date.now() < tokens.until) {
-      tokens.renewAt = Date.now() + pause;
-      return;
     }
     throw error;
   }
