@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
@@ -184,7 +184,7 @@ func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
 		return nil // no server has set an address
 	}
-	if rate := g.limiter.Allow(ctx, "anonymous:"+admission.NetworkOf(address), g.anonymous); !rate.Allowed {
+	if rate := g.limiter.Allow(ctx, "anonymous:"+limits.NetworkOf(address), g.anonymous); !rate.Allowed {
 		return tooMany(rate.RetryAfter)
 	}
 	return nil

@@ -3,8 +3,8 @@ package auth
 import (
 	"context"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
@@ -12,7 +12,7 @@ import (
 type refused struct{ counts *trustedkeys.Refusals }
 
 func networkOf(ctx context.Context) string {
-	return admission.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
+	return limits.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)
 }
 
 // within returns the apierr RateLimited if the network of the request has tried too many refused credentials, and nil

@@ -11,13 +11,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/citus"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -63,7 +63,7 @@ type Config struct {
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Ingest    ingest.Options
-	Reads     admission.ReadOptions
+	Reads     limits.ReadOptions
 	Telemetry telemetry.Config
 
 	// LogOutput takes the log. Nil: standard error.
@@ -215,7 +215,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		stack.Add(func(context.Context) error { return parts.KeyAdmin.Close() })
 	}
 
-	reads := admission.NewReads(cfg.Reads, func(ctx context.Context) string { return httpapi.InfoFrom(ctx).ProjectID })
+	reads := limits.NewReads(cfg.Reads, func(ctx context.Context) string { return httpapi.InfoFrom(ctx).ProjectID })
 	if err := reads.Measure(tel.MeterProvider); err != nil {
 		return err
 	}

@@ -24,11 +24,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/redis/rates"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
@@ -153,7 +153,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	}
 	client := ""
 	if !keyed {
-		client = admission.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress)
+		client = limits.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress)
 	}
 	leaveClient, err := h.admit(client)
 	if err != nil {

@@ -22,7 +22,7 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 }
 
 // admit counts a request without a key against the limit of its client, before the proxy reads the body. client is the
-// client's network, as admission.NetworkOf returns it; for "" there is no limit. The caller must call leave at the end of
+// client's network, as limits.NetworkOf returns it; for "" there is no limit. The caller must call leave at the end of
 // the request.
 func (h *Handler) admit(client string) (leave func(), err error) {
 	if client == "" {

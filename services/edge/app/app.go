@@ -9,8 +9,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 
@@ -39,7 +39,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	parts.Add(tel.Shutdown)
 
 	waits := cfg.Waits.Pool()
-	if err := admission.Measure(tel.MeterProvider, waits); err != nil {
+	if err := limits.Measure(tel.MeterProvider, waits); err != nil {
 		return err
 	}
 	stopping, stop := context.WithCancel(context.Background())

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
@@ -39,7 +39,7 @@ type Config struct {
 	HTTP2 bool `env:"EDGE_HTTP2" envDefault:"false"`
 
 	HTTP      httpserver.Config
-	Waits     admission.WaitOptions
+	Waits     limits.WaitOptions
 	Telemetry telemetry.Config
 
 	// LogOutput takes the log. Nil: standard error.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/redis/hints"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/telemetry"
@@ -65,7 +65,7 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 		Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
 		Build: telemetry.Build(),
 	})
-	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), admission.Measure(p.Telemetry.MeterProvider, waits))
+	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), limits.Measure(p.Telemetry.MeterProvider, waits))
 	if err != nil {
 		p.Telemetry.Logger.Error("the change feed has no metrics", slog.Any("error", err))
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // retryRefused is the Retry-After of a 429 to a request over a share.
@@ -15,7 +15,7 @@ const retryRefused = time.Second
 // refusal returns the answer to a request that a pool has refused with err. Over a share, the answer is 429 with the
 // message what. If the pool is full, the answer is 503, and only the log has the text why.
 func refusal(err error, what, why string) error {
-	if errors.Is(err, admission.ErrShare) {
+	if errors.Is(err, limits.ErrShare) {
 		return apierr.New(apierr.RateLimited, what).After(retryRefused)
 	}
 	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
@@ -28,7 +28,7 @@ func (x *exchange) enter() error {
 	if x.chain.slots == nil {
 		return nil
 	}
-	x.holder = admission.Client(x.info.ClientAddress, x.info.ClientKnown)
+	x.holder = limits.Client(x.info.ClientAddress, x.info.ClientKnown)
 	return x.takeSlot()
 }
 
@@ -46,7 +46,7 @@ func (x *exchange) admit(projectID string) error {
 	if x.chain.slots == nil {
 		return nil
 	}
-	to := admission.Project(projectID)
+	to := limits.Project(projectID)
 	if err := x.chain.slots.Move(x.holder, to, x.slots); err != nil {
 		return refusal(err, "Too many requests of this project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
 	}

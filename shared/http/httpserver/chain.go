@@ -21,9 +21,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -43,9 +43,9 @@ type chain struct {
 	metrics   *metrics
 	draining  *atomic.Bool
 
-	slots         *admission.Pool // requests in flight; nil: no bound
-	answers       *admission.Pool // bytes of answers that are held; nil: no bound
-	refusalLogged atomic.Int64    // when refused requests were last logged, in Unix seconds
+	slots         *limits.Pool // requests in flight; nil: no bound
+	answers       *limits.Pool // bytes of answers that are held; nil: no bound
+	refusalLogged atomic.Int64 // when refused requests were last logged, in Unix seconds
 	refuse        func(w http.ResponseWriter, r *http.Request, err error)
 
 	traced       http.Handler                        // nil when tracing is off
@@ -113,9 +113,9 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.headers.vary = nil
 		return c, nil
 	}
-	c.slots = admission.NewPool("requests", int64(o.Config.MaxInFlight), admission.Eighth(int64(o.Config.MaxInFlight)))
-	c.answers = admission.NewPool("answers", o.Config.AnswerMemory, o.Config.AnswerMemory/4)
-	if err := admission.Measure(o.Telemetry.MeterProvider, c.slots, c.answers); err != nil {
+	c.slots = limits.NewPool("requests", int64(o.Config.MaxInFlight), limits.Eighth(int64(o.Config.MaxInFlight)))
+	c.answers = limits.NewPool("answers", o.Config.AnswerMemory, o.Config.AnswerMemory/4)
+	if err := limits.Measure(o.Telemetry.MeterProvider, c.slots, c.answers); err != nil {
 		return nil, fmt.Errorf("httpserver: metrics: %w", err)
 	}
 	if o.Plain != nil {

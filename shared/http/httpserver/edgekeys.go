@@ -3,7 +3,7 @@ package httpserver
 import (
 	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // EdgeKeyHeader is the header in which the edge sends its key to a service. The key shows that the request is from the
@@ -23,5 +23,5 @@ func (o *origin) takeEdgeKey(r *http.Request) (fromEdge bool, err error) {
 		return false, nil
 	}
 	address, _ := o.client(r, false)
-	return o.edge.Has(admission.NetworkOf(address), given[0])
+	return o.edge.Has(limits.NetworkOf(address), given[0])
 }

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // exchange is one request and its answer. The exchange wraps net/http's ResponseWriter: it counts the bytes of the
@@ -40,9 +40,9 @@ type exchange struct {
 	severed bool // nothing may follow: the answer is incomplete
 	aborted bool // the connection is to end without the rest of the answer
 
-	holder admission.Holder // whose share the slot and the bytes count against
-	slots  int64            // 1 while the request has a slot
-	held   int64            // bytes of the answer that the process holds
+	holder limits.Holder // whose share the slot and the bytes count against
+	slots  int64         // 1 while the request has a slot
+	held   int64         // bytes of the answer that the process holds
 
 	fromEdge bool // the request had a key of the edge
 }

@@ -135,7 +135,7 @@ func isCopies(path string) bool { return path == copies || strings.HasPrefix(pat
 
 // sharedFloors are the folders of shared that ship, from the top.
 var sharedFloors = []string{
-	"service", "ingest", "openapi", "auth", "http", "postgres", "redis", "admission", "trustedkeys", "telemetry", "apierr", "routes",
+	"service", "ingest", "openapi", "auth", "http", "postgres", "redis", "trustedkeys", "limits", "telemetry", "apierr", "routes",
 	"config", "shutdown", "panics", "wire", "renewal",
 }
 

@@ -19,11 +19,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	// bound.
 	AnswerTimeout time.Duration
 	// Waits bounds the requests that wait for changes. Required.
-	Waits *admission.Pool
+	Waits *limits.Pool
 	// Stopping ends when requests that wait for changes should end. Required.
 	Stopping context.Context
 	// Telemetry takes the log, the metrics and the traces. Required.
@@ -151,8 +151,8 @@ func (e *Edge) waiting(next *service) http.Handler {
 			return nil
 		}
 		info := httpapi.InfoFrom(r.Context())
-		client := admission.Client(info.ClientAddress, info.ClientKnown)
-		if err := e.o.Waits.Take(client, 1); errors.Is(err, admission.ErrShare) {
+		client := limits.Client(info.ClientAddress, info.ClientKnown)
+		if err := e.o.Waits.Take(client, 1); errors.Is(err, limits.ErrShare) {
 			return apierr.New(apierr.RateLimited, "Too many requests of this client wait for changes. Try again when some have ended.").After(time.Second)
 		} else if err != nil {
 			return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))

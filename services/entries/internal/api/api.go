@@ -8,9 +8,9 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -36,7 +36,7 @@ type Reader interface {
 type Config struct {
 	httpapi.Limits
 
-	admission.WaitOptions
+	limits.WaitOptions
 }
 
 // Options holds the settings and the dependencies that [Routes] needs. All fields are required.
@@ -48,7 +48,7 @@ type Options struct {
 	Insights func() Insights
 	Guard    *auth.Guard
 	Watch    Watch
-	Waits    *admission.Pool // requests that wait for changes
+	Waits    *limits.Pool // requests that wait for changes
 	// Build names the build in the ETags of insights, so that a corrected computation gets other ETags.
 	Build string
 	// Stopping is a context that ends when the service shuts down. Requests that wait for changes are then answered
@@ -63,7 +63,7 @@ type API struct {
 	insights func() Insights
 	watch    Watch
 	guard    *auth.Guard
-	waits    *admission.Pool
+	waits    *limits.Pool
 	build    string
 	stopping context.Context
 }

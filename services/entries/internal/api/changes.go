@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -130,8 +130,8 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	body, _ := page.Whole()
 	nothing := watch.Answer{Body: bytes.Clone(body), Last: page.Last, Examined: page.Examined}
 	page.Close()
-	holder := admission.Project(ask.ProjectID)
-	if err := a.waits.Take(holder, 1); errors.Is(err, admission.ErrShare) {
+	holder := limits.Project(ask.ProjectID)
+	if err := a.waits.Take(holder, 1); errors.Is(err, limits.ErrShare) {
 		return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
 	} else if err != nil {
 		return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -47,7 +47,7 @@ func (nothing) Settle(context.Context, lists.Position, lists.Position, int) (lis
 // TestLongestWait checks that a wait ends before gateways end its request.
 func TestLongestWait(t *testing.T) {
 	store := &quiet{}
-	a := &API{cfg: Config{Limits: httpapi.Limits{MaxLimit: 1000}}, store: store, watch: store, waits: admission.WaitOptions{}.Pool(), stopping: t.Context()}
+	a := &API{cfg: Config{Limits: httpapi.Limits{MaxLimit: 1000}}, store: store, watch: store, waits: limits.WaitOptions{}.Pool(), stopping: t.Context()}
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}/entries-changes", a.listChanges)
 	for seconds, want := range map[int]time.Duration{1: time.Second, 54: 54 * time.Second, 55: 55 * time.Second, 60: 55 * time.Second} {

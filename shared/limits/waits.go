@@ -1,4 +1,4 @@
-package admission
+package limits
 
 import "github.com/lectern-dev/lectern/shared/config"
 

@@ -1,4 +1,4 @@
-package admission
+package limits
 
 import (
 	"context"
@@ -110,7 +110,7 @@ func (r *Reads) part(id string, p *readers) {
 //
 //	lectern.large_reads.waiting   statements that wait for their turn
 func (r *Reads) Measure(provider metric.MeterProvider) error {
-	_, err := provider.Meter("github.com/lectern-dev/lectern/shared/admission").Int64ObservableGauge("lectern.large_reads.waiting",
+	_, err := provider.Meter("github.com/lectern-dev/lectern/shared/limits").Int64ObservableGauge("lectern.large_reads.waiting",
 		metric.WithDescription("Statements of large lists that wait for their turn to query the database."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(r.waiting.Load())

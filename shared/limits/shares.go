@@ -1,9 +1,9 @@
-// Package admission bounds how much requests may take of the resources that they share, such as requests in flight and
+// Package limits bounds how much requests may take of the resources that they share, such as requests in flight and
 // memory. docs/explanation/admission.md explains which resources have a bound, and what the server answers over a
 // bound.
 //
 // Each process counts on its own: every bound holds for one process.
-package admission
+package limits
 
 import (
 	"context"
@@ -145,7 +145,7 @@ func (p *Pool) add(holder Holder, n int64) {
 //	lectern.admission.used{pool}      the amount that is taken, in the pool's unit
 //	lectern.admission.refused{pool}   requests that the pool refused
 func Measure(provider metric.MeterProvider, pools ...*Pool) error {
-	meter := provider.Meter("github.com/lectern-dev/lectern/shared/admission")
+	meter := provider.Meter("github.com/lectern-dev/lectern/shared/limits")
 	used, err1 := meter.Int64ObservableGauge("lectern.admission.used",
 		metric.WithDescription("What requests have taken of a pool: requests, waits or bytes."))
 	refused, err2 := meter.Int64ObservableCounter("lectern.admission.refused",
