@@ -68,6 +68,9 @@ func (c *Check) Run(s *shell.Session) error {
 		return shell.Usagef("check needs --project ID or LECTERN_PROJECT_ID (see lectern check --help)")
 	}
 	targets := map[routes.Service]string{}
+	if c.Service != nil && len(c.Service) == 0 {
+		return shell.Usagef("--service was given without a value; allowed: NAME=URL")
+	}
 	for name, at := range c.Service {
 		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
 			var names []string

@@ -87,7 +87,7 @@ type exportFlags struct {
 	Safe     bool   `help:"Make a CSV file for spreadsheets: put an apostrophe before each text that would be a formula and before digits that a spreadsheet would drop, begin with a byte order mark, and end lines with CRLF. Default: texts are unchanged."`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
-	Resume   bool   `default:"true" negatable:"" help:"Continue a cut run of the same query; --no-resume starts again."`
+	NoResume bool   `help:"Start again, although a cut run of the same query could be continued."`
 	Retries  int    `default:"10" min:"0" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
@@ -159,7 +159,7 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 	o.Fetch = func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error {
 		return reader.Raw(ctx, list, cursor, limit, receive)
 	}
-	o.PageSize, o.Path, o.Stream, o.Restart = f.PageSize, f.Out, s.Out, !f.Resume
+	o.PageSize, o.Path, o.Stream, o.Restart = f.PageSize, f.Out, s.Out, f.NoResume
 	if bar != nil {
 		total := 0
 		o.Progress = func(records int, bytes int64) {
