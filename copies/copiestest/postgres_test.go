@@ -5,12 +5,17 @@ package copiestest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -386,6 +391,102 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 		u, err := url.Parse(w.url)
 		if err != nil {
 			t.Fatal(err)
+// pooled returns the database's URL through a PgBouncer that gives out server processes by mode: transaction or session.
+func (d *database) pooled(t *testing.T, mode string) string {
+	t.Helper()
+	binary, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		binary = "/usr/sbin/pgbouncer"
+	}
+	server, err := pgx.ParseConfig(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "pgbouncer") // the folder around that of t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	file := filepath.Join(folder, "pgbouncer.ini")
+	settings := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s password=%s\n[pgbouncer]\nunix_socket_dir = %s\nauth_type = any\npool_mode = %s\n",
+		server.Host, server.Port, server.User, server.Password, folder, mode)
+	if err := os.WriteFile(file, []byte(settings), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--quiet", file}
+	if os.Geteuid() == 0 { // PgBouncer does not run as root, and the server's folder is open to its user alone
+		info, err := os.Stat(server.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := user.LookupId(fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--user", owner.Username)
+		if err := os.Chmod(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said strings.Builder
+	pooler := exec.CommandContext(t.Context(), binary, args...)
+	pooler.Stderr = &said
+	if err := pooler.Start(); err != nil {
+		t.Fatalf("%v; scripts/setup pooler installs PgBouncer", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = pooler.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() { <-ended })
+	through := (&url.URL{Scheme: "postgres", Path: "/" + server.Database, RawQuery: url.Values{"host": {folder}, "port": {"6432"}, "user": {"any"}}.Encode()}).String()
+	eventually.Succeeds(t, "a connection through PgBouncer", func() error {
+		select {
+		case <-ended:
+			t.Fatalf("PgBouncer ended: %s", &said)
+		default:
+		}
+		conn, err := pgx.Connect(t.Context(), through)
+		if err == nil {
+			err = conn.Close(t.Context())
+		}
+		return err
+	})
+	return through
+}
+
+// A copy through a pooler of sessions is like any other. A pooler of transactions is refused before it has the lock or a
+// setting of the copy.
+func TestPostgresThroughPoolers(t *testing.T) {
+	t.Parallel()
+	w := newWarehouse(t)
+	w.Fill(0, 30)
+	o := w.options()
+	o.URL = w.pooled(t, "transaction")
+	var pooled *postgres.PooledError
+	for range 3 {
+		if err := w.sync(t, o); !errors.As(err, &pooled) {
+			t.Fatalf("a pooler of transactions: %v", err)
+		}
+	}
+	state, err := push.New(push.Options{URL: "http://localhost", Secret: push.Secret(make([]byte, 24)), Source: w.Is(), State: o.URL, Schema: "push"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Open(t.Context()); !errors.As(err, &pooled) {
+		t.Errorf("a receiver's state behind it: %v", err)
+	}
+	const left = `SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') || ' ' || (SELECT count(*) FROM pg_namespace WHERE nspname = 'Copy of shop')`
+	if got := w.value(t, left); got != "0 0" {
+		t.Errorf("locks and schemas left: %s", got)
+	}
+	o.URL = w.pooled(t, "session")
+	w.mustSync(t, o)
+	w.mustSync(t, w.options())
+	w.check(t)
+}
+
 		}
 		change(u)
 		return alter(func(o *postgres.Options) { o.URL = u.String() })

@@ -13,7 +13,7 @@ import (
 // explain returns err with an explanation for the user, such as a missing privilege, and marks errors that a retry may
 // avoid. during is the beginning of the message: the step that failed.
 func (d *Destination) explain(during string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if _, pooled := errors.AsType[*PooledError](err); pooled || err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
@@ -46,8 +46,10 @@ func (d *Destination) explain(during string, err error) error {
 	switch class := pg.Code[:2]; {
 	case class == "08", class == "57" && pg.Code != "57014", class == "40", pg.Code == "53300", pg.Code == "55P03":
 		return copies.Temporary(why("Postgres is out of reach for the moment"))
-	case class == "25":
+	case pg.Code == "25006":
 		return why("the server takes no writes; --to must name the primary")
+	case pg.Code == "25P03", pg.Code == "25P04":
+		return why("a pooler or the server ends transactions that take long; let it not end those of user %q", d.config.User)
 	}
 	return fmt.Errorf("%s %s: %w", during, d, err)
 }

@@ -24,6 +24,61 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND 
 LIMIT 1`
 )
 
+// PooledError is the error of [Connect] for a pooler that gives each transaction another server process, such as
+// PgBouncer with pool_mode = transaction.
+type PooledError struct{ Host string }
+
+// Error names the host of the pooler, and what to name in place of it.
+func (e *PooledError) Error() string {
+	return e.Host + " is a pooler that gives each transaction another server process (pool_mode = transaction); a copy needs one process: name the server itself, or a pooler of sessions"
+}
+
+// Connect opens a connection to one server process, which the lock, the settings and the staging tables of a copy need. The
+// error is a [PooledError] if a pooler gives each transaction another process.
+func Connect(ctx context.Context, config *pgx.ConnConfig) (_ *pgx.Conn, err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	first, err := processOf(ctx, conn)
+	if err != nil || first == conn.PgConn().PID() {
+		return conn, err
+	}
+	// A pooler has made up the id of the process. It gives the process of a connection that is at rest to another
+	// connection, or the connection gets another process after that. A pooler of sessions does neither.
+	other, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close(context.WithoutCancel(ctx))
+	tx, err := other.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	its, err := processOf(ctx, tx)
+	again := first
+	if err == nil && its != first {
+		again, err = processOf(ctx, conn)
+	}
+	if err == nil && (its == first || again != first) {
+		err = &PooledError{config.Host}
+	}
+	return conn, err
+}
+
+// processOf returns the id of the server process that runs the statement.
+func processOf(ctx context.Context, at interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (id uint32, err error) {
+	err = at.QueryRow(ctx, `SELECT pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&id)
+	return id, err
+}
+
 // Lock takes an advisory lock on a schema for one sync, until conn closes. class is the first key of the lock, so
 // locks of different classes do not exclude each other. The second key is a hash of the schema's name.
 //

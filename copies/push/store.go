@@ -89,7 +89,11 @@ const lockClass = 0x1ec7e43
 const lockWait = 5 * time.Second
 
 func (t *table) open(ctx context.Context) (data []byte, err error) {
-	if t.conn, err = pgx.ConnectConfig(ctx, t.config); err != nil {
+	t.conn, err = postgres.Connect(ctx, t.config)
+	if _, pooled := errors.AsType[*postgres.PooledError](err); pooled {
+		return nil, fmt.Errorf("the state: %w", err)
+	}
+	if err != nil {
 		return nil, copies.Temporary(fmt.Errorf("the state: %w", err))
 	}
 	defer func() {
