@@ -108,10 +108,10 @@ func (v *verification) tables(ctx context.Context, state State) (err error) {
 	}
 	changed := v.digest != v.at.Project
 	for _, t := range state.Tables(ctx, v.project) {
-		if changed && t.Kind != FileKind && v.Repair {
+		if changed && !t.Own && v.Repair {
 			continue // Mend writes the table again
 		}
-		if t.Source == nil || changed && t.Kind != FileKind {
+		if t.Source == nil || changed && !t.Own {
 			v.notCompared = append(v.notCompared, fmt.Sprintf("rows of the kind %s, which have changed since the copy's last batch, or which the key may not read", t.Kind))
 			continue
 		}
@@ -121,9 +121,6 @@ func (v *verification) tables(ctx context.Context, state State) (err error) {
 	}
 	return nil
 }
-
-// FileKind is the Kind of a [Table] whose records are the files of a copy, by their digests.
-const FileKind = "file"
 
 // table compares the records of one table in the copy with the records at the source, and notes a fault for each that
 // differs.

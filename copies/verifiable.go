@@ -62,6 +62,8 @@ type Row struct {
 type Table struct {
 	// Kind is the Type in the keys of the table's rows, such as "experiment".
 	Kind string
+	// Own reports that the copy alone decides what its records should be, such as the digests of its files.
+	Own bool
 	// Copy has the records in the copy, and Source the records at the source. Source is nil if the records at the
 	// source are unknown.
 	Copy, Source iter.Seq2[Record, error]

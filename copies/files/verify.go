@@ -63,7 +63,7 @@ func (s state) Tables(ctx context.Context, p *copies.Project) (tables []copies.T
 	}
 	named := s.manifest.all()
 	return append(tables, copies.Table{
-		Kind: copies.FileKind,
+		Kind: "file", Own: true,
 		Source: copies.Records(copies.Sound(named), func(f file) copies.Record {
 			return copies.Record{ID: f.Path, Values: f.SHA256}
 		}),

@@ -352,6 +352,12 @@ WITH put AS (
 )
 SELECT count(*) FILTER (WHERE refused) FROM put`
 	}
+	var indexes []string
+	for _, i := range s.indexes() {
+		if fed(i.table) {
+			indexes = append(indexes, i.create(schema))
+		}
+	}
 	return statements{
 		deleteEntries: remove("entries"),
 		deleteEvents:  remove("events"),
@@ -379,13 +385,7 @@ SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY emb
 		putColumn: `
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
 SELECT $1, coalesce(max(position) + 1, 0), $2, $3, $4 FROM ` + in(columnsTable) + ` WHERE embeddable_id = $1`,
-		makeIndexes: `
-CREATE INDEX events_by_entry ON ` + in("events") + ` (entry_id, "timestamp");
-CREATE INDEX events_by_seq ON ` + in("events") + ` (seq);
-CREATE INDEX entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
-CREATE INDEX entries_by_seq ON ` + in("entries") + ` (seq);
-CREATE UNIQUE INDEX entries_pkey ON ` + in("entries") + ` (entry_id);
-CREATE UNIQUE INDEX events_pkey ON ` + in("events") + ` (event_key)`,
+		makeIndexes: strings.Join(indexes, ";\n"),
 	}
 }
 
@@ -423,14 +423,19 @@ func commentOn(table string, c column) string {
 // quoted returns text as a literal of SQL.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// createPageViews returns SQL that creates the view of page views in schema. The view shows current events only.
+// createPageViews returns SQL that creates the view of page views in schema.
 func createPageViews(schema string) string {
-	view, events := pgx.Identifier{schema, pageViews}.Sanitize(), pgx.Identifier{schema, "events"}.Sanitize()
-	return `CREATE VIEW ` + view + ` AS
-SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
-FROM ` + events + `
-WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL;
+	view := pgx.Identifier{schema, pageViews}.Sanitize()
+	return `CREATE VIEW ` + view + ` AS ` + pageViewsSQL(schema) + `;
 COMMENT ON VIEW ` + view + ` IS 'Events of the type flowpage.viewed'`
+}
+
+// pageViewsSQL returns the query of the view of page views. The view shows current events only.
+func pageViewsSQL(schema string) string {
+	return `
+SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
+FROM ` + pgx.Identifier{schema, "events"}.Sanitize() + `
+WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL`
 }
 
 // prepare creates the temporary function and the staging tables that a connection needs for batches.

@@ -60,6 +60,7 @@ type Destination struct {
 	asText   int64
 	views    map[string]*columns.Set // by embeddable
 	stale    map[string]staleView    // by embeddable
+	injured  []injuredColumn
 }
 
 // New returns the copy that o describes, without connecting to Postgres. The error for a malformed URL does not show
@@ -211,6 +212,9 @@ func (d *Destination) ensure(ctx context.Context) error {
 		}
 		if err := d.loadViews(ctx, tx); err != nil {
 			return err
+		}
+		for _, c := range d.injured {
+			d.Note(fmt.Sprintf("The column %s of embeddable %q has another type in the table %s than in its view. Run once with --repair.", c.Name, c.embeddableID, columnsTable))
 		}
 		return d.makeKeys(ctx, tx)
 	})

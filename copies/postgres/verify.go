@@ -14,10 +14,12 @@ import (
 	"github.com/lectern-dev/lectern/copies/columns"
 )
 
-// state implements [copies.State] by a read-only transaction, so later batches do not change what a state shows.
+// state implements [copies.State] by a transaction that writes temporary views alone, so later batches do not change what a
+// state shows.
 type state struct {
 	*Destination
-	tx pgx.Tx
+	tx  pgx.Tx
+	own []copies.Table // of definitions
 }
 
 // Look returns the copy as the last committed batch left it, and the position after that batch. Look uses a new
@@ -38,7 +40,7 @@ func (s *state) begin(ctx context.Context) (err error) {
 	if _, err := s.conn.Exec(ctx, `SET TIME ZONE 'UTC';`+toJSONB); err != nil {
 		return err
 	}
-	if s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}); err != nil {
+	if s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}); err != nil {
 		return err
 	}
 	found, err := s.relations(ctx, s.tx)
@@ -58,7 +60,14 @@ func (s *state) begin(ctx context.Context) (err error) {
 	if err := s.checkColumns(found); err != nil {
 		return err
 	}
-	return s.loadViews(ctx, s.tx)
+	if err := s.loadViews(ctx, s.tx); err != nil {
+		return err
+	}
+	if s.own, err = s.definitions(ctx, s.tx); err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, `SET TRANSACTION READ ONLY`)
+	return err
 }
 
 // History returns false: the tables have one row for each key.
@@ -66,12 +75,9 @@ func (*state) History() bool { return false }
 
 func (s *state) Close() error { return s.Destination.Close() }
 
-// NotCompared returns the parts of the copy that a verification does not compare: definitions of views, and rows that
-// are marked as removed. The source no longer has the data of such rows.
+// NotCompared returns the parts of the copy that a verification does not compare: rows that are marked as removed. The
+// source no longer has the data of such rows.
 func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
-	if s.Columns.All || len(s.Columns.Listed) > 0 {
-		list = append(list, "the definitions of views")
-	}
 	for _, table := range []string{"entries", "events"} {
 		var n int64
 		if err := s.tx.QueryRow(ctx, `SELECT count(*) FROM `+pgx.Identifier{s.Schema, table}.Sanitize()+` WHERE removed_at IS NOT NULL`).Scan(&n); err != nil {
@@ -86,16 +92,17 @@ func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
 
 func (s *state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
 	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
-	entry := names(s.shape.entries, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	// The columns in the JSON have the names of the API's fields.
 	sql := `
 SELECT t.seq, row_to_json(r), NULL, ` + besides("t.entry_data_text", "t.removal_reason") + ` || ` + shownValues("t.entry_columns") + `
 FROM ` + in("entries") + ` AS t, LATERAL (
-    SELECT ` + listed("t.", entry) + `, coalesce(t.entry_data::text, '') AS entry_data
+    SELECT ` + inJSON(s.shape.entries, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason") + `, coalesce(t.entry_data::text, '') AS entry_data
 ) AS r
 WHERE t.removed_at IS NULL
 UNION ALL
-SELECT seq, NULL, row_to_json(r), ` + besides("r.removal_reason") + ` FROM ` + in("events") + ` AS r WHERE removed_at IS NULL`
+SELECT t.seq, NULL, row_to_json(r), ` + besides("t.removal_reason") + `
+FROM ` + in("events") + ` AS t, LATERAL (SELECT ` + inJSON(s.shape.events, "removed_at", "removal_reason") + `) AS r
+WHERE t.removed_at IS NULL`
 	return func(yield func(copies.Row, error) bool) {
 		rows, err := s.tx.Query(ctx, sql)
 		if err == nil {
@@ -116,6 +123,24 @@ SELECT seq, NULL, row_to_json(r), ` + besides("r.removal_reason") + ` FROM ` + i
 			yield(copies.Row{}, s.explain("read", err))
 		}
 	}
+}
+
+// inJSON returns SQL for columns of a row t, except those in but, as the API has them in JSON. A time that the API cannot
+// have, such as infinity, is null, so that its row differs from the source's.
+func inJSON(all []column, but ...string) string {
+	list := make([]string, 0, len(all))
+	for _, c := range all {
+		if slices.Contains(but, c.name) {
+			continue
+		}
+		name := pgx.Identifier{c.name}.Sanitize()
+		value := "t." + name
+		if c.kind == "timestamptz" {
+			value = "CASE WHEN " + value + " >= '0001-01-01Z' AND " + value + " < '10000-01-01Z' THEN " + value + " END AS " + name
+		}
+		list = append(list, value)
+	}
+	return strings.Join(list, ", ")
 }
 
 // besides returns SQL that joins the texts of columns that are null in most rows. The result is the empty text if all
@@ -181,8 +206,8 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 	return list, s.explain("read", err)
 }
 
-// Mend removes the differing rows, adds the rows of the source, and replaces the records that have no feed, all in one
-// transaction.
+// Mend removes the differing rows, adds the rows of the source, replaces the records that have no feed, and makes differing
+// indexes anew, all in one transaction. Then Mend replaces the views that differ.
 func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 	keys := map[client.ChangeType][]string{}
 	for key := range m.Keys {
@@ -192,6 +217,15 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
 		remove := `WITH removed AS (DELETE FROM ` + in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + in("events") + ` WHERE event_key = ANY($2)`
 		if _, err := tx.Exec(ctx, remove, keys[client.EntryChanged], keys[client.EventAdded]); err != nil {
+			return err
+		}
+		if err := d.mendIndexes(ctx, tx, keys[indexKind]); err != nil {
+			return err
+		}
+		if err := d.mendViews(ctx, tx, keys[viewKind]); err != nil {
+			return err
+		}
+		if err := d.mendColumns(ctx, tx); err != nil {
 			return err
 		}
 		for changes, err := range m.Put {
@@ -210,7 +244,11 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 		}
 		return d.putProject(ctx, tx, m.Project)
 	})
-	return d.explain("repair", err)
+	if err != nil {
+		return d.explain("repair", err)
+	}
+	d.showViews(ctx)
+	return nil
 }
 
 // SetVerified stores the result of a verification in the table lectern_sync, by a new connection.

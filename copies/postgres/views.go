@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies/columns"
@@ -76,22 +78,40 @@ func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	}); err != nil {
 		return err
 	}
-	d.views, d.stale = map[string]*columns.Set{}, map[string]staleView{}
+	d.views, d.stale, d.injured = map[string]*columns.Set{}, map[string]staleView{}, nil
 	for id, list := range lists {
-		d.views[id] = d.Columns.Restore(list)
 		for _, name := range d.gained("entries") {
 			if there[viewOf(id)] != nil && there[viewOf(id)][name] == "" {
 				d.stale[id] = staleView{}
 			}
 		}
-		for _, c := range list {
-			if kind := there[viewOf(id)][c.Name]; kind != typeOf(c.Type) {
-				d.stale[id] = staleView{retyped: kind != "" || d.stale[id].retyped}
+		for n, c := range list {
+			kind := there[viewOf(id)][c.Name]
+			if kind == typeOf(c.Type) {
+				continue
 			}
+			if i := slices.IndexFunc(allTypes, func(t columns.Type) bool { return typeOf(t) == kind }); i >= 0 {
+				// The type of a column never changes, so somebody has changed the table, or it has lost rows.
+				d.injured = append(d.injured, injuredColumn{id, c, allTypes[i]})
+				list[n].Type = allTypes[i]
+				continue
+			}
+			d.stale[id] = staleView{retyped: kind != "" || d.stale[id].retyped}
 		}
+		d.views[id] = d.Columns.Restore(list)
 	}
 	return nil
 }
+
+// injuredColumn is a column whose type in the table of columns is not that of its view, which is right.
+type injuredColumn struct {
+	embeddableID string
+	columns.Column
+	right columns.Type
+}
+
+// allTypes are the types that a column may have.
+var allTypes = []columns.Type{columns.Text, columns.Double, columns.Integer, columns.Boolean, columns.Timestamp, columns.Date}
 
 // addColumns adds columns for new keys in the data of entries, and stores the columns in the table of columns.
 // addColumns returns which entries fit their columns. After an error, d.views is wrong until loadViews.
@@ -154,12 +174,21 @@ func (d *Destination) showViews(ctx context.Context) {
 		if !stale || time.Now().Before(view.next) {
 			continue
 		}
-		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, noWait); err != nil {
-				return err
-			}
-			return d.createView(ctx, tx, id)
-		})
+		show := func() error {
+			return pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, noWait); err != nil {
+					return err
+				}
+				return d.createView(ctx, tx, id)
+			})
+		}
+		err := show()
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42703" {
+			// Somebody gave the view a column that the copy does not know, so the view cannot be replaced.
+			view.retyped = true
+			d.stale[id] = view
+			err = show()
+		}
 		switch {
 		case err == nil:
 			delete(d.stale, id)
@@ -173,9 +202,42 @@ func (d *Destination) showViews(ctx context.Context) {
 }
 
 // createView creates the view of an embeddable's entries, or replaces the view by a view with more columns. Postgres
-// cannot replace a view if the type of a column changes. createView then drops the view with its grants, and creates
-// it again.
+// cannot replace a view if the type of a column changes. createView then drops the view and creates it again. A new view
+// has the grants of the view that was dropped, and those of the table entries.
 func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID string) error {
+	view, grants := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize(), ""
+	if err := tx.QueryRow(ctx, readersOf, view, pgx.Identifier{d.Schema, "entries"}.Sanitize()).Scan(&grants); err != nil {
+		return err
+	}
+	if d.stale[embeddableID].retyped {
+		if _, err := tx.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
+			return err
+		}
+	}
+	var there bool
+	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, view).Scan(&there); err != nil {
+		return err
+	}
+	shown, err := d.viewSQL(ctx, tx, embeddableID)
+	if err != nil {
+		return err
+	}
+	sql := "CREATE OR REPLACE VIEW " + view + " AS\n" + shown
+	if !there && grants != "" {
+		sql += ";\nGRANT SELECT ON " + view + " TO " + grants
+	}
+	_, err = tx.Exec(ctx, sql)
+	return err
+}
+
+// readersOf is a query for the roles that may read one of the relations $1 and $2, as a list for GRANT.
+const readersOf = `
+SELECT coalesce(string_agg(DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END, ', '), '')
+FROM pg_class c, aclexplode(c.relacl) g LEFT JOIN pg_roles r ON r.oid = g.grantee
+WHERE c.oid IN (to_regclass($1), to_regclass($2)) AND g.privilege_type = 'SELECT' AND g.grantee <> c.relowner`
+
+// viewSQL returns the query of the view of an embeddable's entries.
+func (d *Destination) viewSQL(ctx context.Context, tx pgx.Tx, embeddableID string) (string, error) {
 	list := d.views[embeddableID].Columns()
 	texts := []string{embeddableID}
 	for _, c := range list {
@@ -183,20 +245,13 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	}
 	rows, err := tx.Query(ctx, `SELECT quote_literal(t) FROM unnest($1::text[]) WITH ORDINALITY AS u (t, n) ORDER BY n`, texts)
 	if err != nil {
-		return err
+		return "", err
 	}
 	quoted, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return err
+		return "", err
 	}
 	id, keys := quoted[0], quoted[1:]
-	var sql strings.Builder
-	view := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize()
-	if d.stale[embeddableID].retyped {
-		if _, err := tx.Exec(ctx, "DROP VIEW IF EXISTS "+view); err != nil {
-			return err
-		}
-	}
 	shown, values := d.entryNames(list), map[string]string{}
 	for _, name := range shown {
 		values[name] = listed("t.", []string{name})
@@ -212,22 +267,21 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	}
 	// Postgres replaces a view only if the columns that the view has stay first, in their order. A newer version may have
 	// added columns of the table to the view.
-	rows, err = tx.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 ORDER BY attnum`, view)
+	rows, err = tx.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 ORDER BY attnum`,
+		pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize())
 	if err != nil {
-		return err
+		return "", err
 	}
 	has, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return err
+		return "", err
 	}
 	shown = slices.Concat(has, slices.DeleteFunc(shown, func(name string) bool { return slices.Contains(has, name) }))
 	for i, name := range shown {
 		shown[i] = fmt.Sprintf("%s AS %s", cmp.Or(values[name], listed("t.", []string{name})), pgx.Identifier{name}.Sanitize())
 	}
-	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", view, strings.Join(shown, ",\n    "))
-	fmt.Fprintf(&sql, "\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL", pgx.Identifier{d.Schema, "entries"}.Sanitize(), id)
-	_, err = tx.Exec(ctx, sql.String())
-	return err
+	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL",
+		strings.Join(shown, ",\n    "), pgx.Identifier{d.Schema, "entries"}.Sanitize(), id), nil
 }
 
 // entryNames returns the names of the columns of entries that a view shows before the columns of keys in list. If a key
