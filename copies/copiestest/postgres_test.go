@@ -636,7 +636,7 @@ func TestPostgresHasColumns(t *testing.T) {
 		read(`n`, `"Copy of shop"."`+names+`"`, `[{"n":"four"}]`)
 	}
 
-	// A new column keeps grants; a lost view is made again. A new view may be read by whoever may read the entries.
+	// A new column keeps grants; a lost view is made again. A new view may be read by the roles that may read the entries.
 	w.exec(t, `GRANT SELECT ON `+view+` TO PUBLIC; GRANT SELECT ON ALL TABLES IN SCHEMA "Copy of shop" TO pg_monitor; DROP VIEW "Copy of shop".page_views, `+oddView)
 	w.Put(copytest.Entry("en_2", 2, `{"n":2,"later":true}`))
 	w.mustSync(t, w.options())

@@ -81,7 +81,7 @@ func records(list map[string]string) iter.Seq2[copies.Record, error] {
 	}
 }
 
-// definitions returns the definitions of the copy's indexes and views, beside those that the copy should have. A view that
+// definitions returns the definitions of the copy's indexes and views, with those that the copy should have. A view that
 // the next run replaces is left out. definitions makes temporary views in tx, which the caller rolls back.
 func (d *Destination) definitions(ctx context.Context, tx pgx.Tx) ([]copies.Table, error) {
 	is, should := map[string]string{}, map[string]string{}

@@ -95,8 +95,8 @@ func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
 	return err
 }
 
-// Tables returns the definitions of indexes and views, and the tables of records that have no feed: the rows in the copy, and
-// the rows that the source has in p.
+// Tables returns the definitions of indexes and views, and the tables of records that have no feed. Such a table has the rows
+// of the copy, and the rows that the source has in p.
 func (s *state) Tables(ctx context.Context, p *copies.Project) []copies.Table {
 	list := s.own
 	for _, part := range s.partsOf(p) {

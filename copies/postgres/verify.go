@@ -206,8 +206,8 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 	return list, s.explain("read", err)
 }
 
-// Mend removes the differing rows, adds the rows of the source, replaces the records that have no feed, and makes differing
-// indexes anew, all in one transaction. Then Mend replaces the views that differ.
+// Mend removes the differing rows and adds the rows of the source. Mend also replaces the records that have no feed, and makes
+// differing indexes anew. All of that is one transaction. Then Mend replaces the views that differ.
 func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 	keys := map[client.ChangeType][]string{}
 	for key := range m.Keys {
