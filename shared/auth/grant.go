@@ -6,25 +6,13 @@ import (
 	"time"
 )
 
-// hashes returns the hashes of the key or identity, without and with its uid, and of its groups.
-func (s rightsHolder) hashes() []Hash {
-	all := []Hash{s.hash}
-	if s.bound != (Hash{}) {
-		all = append(all, s.bound)
-	}
-	for rest := s.groups; rest != ""; rest = rest[len(s.hash):] {
-		all = append(all, Hash([]byte(rest[:len(s.hash)])))
-	}
-	return all
-}
-
-// principal returns the rights that the records of one project give to s at now, and the ids of the records that give
-// them. The record of a key or of a subject decides alone; of two records of a subject, the active one, or else the one
-// with the uid. The rights of groups add up: all scopes, and the highest rate unless a record has the default. Such
-// rights expire with the first of the records. The error is an [apierr.Refusal] if s has
+// principal returns the rights that the records of one project give to b at now, and the ids of the records that give
+// them. The record of a key or of a subject decides alone. Of two records of a subject, the active one decides, or else the
+// one with the uid. The rights of groups add up: all scopes, and the highest rate unless a record has the default. Such
+// rights expire with the first of the records. The error is an [apierr.Refusal] if b has
 // no rights.
-func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []string, error) {
-	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != s.project })
+func (b *bearer) principal(projectID string, records []Record, now time.Time) (Principal, []string, error) {
+	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.ProjectID != projectID })
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Identity.UID, a.Identity.UID) })
 	own := func(r Record) bool { return r.Identity.Group == "" }
 	i := slices.IndexFunc(records, func(r Record) bool { return own(r) && r.Active(now) })
@@ -37,7 +25,7 @@ func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []s
 			return Principal{}, nil, ErrRevoked
 		}
 		return Principal{
-			KeyID: r.ID, ProjectID: s.project, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, ExpiresAt: r.ExpiresAt,
+			KeyID: r.ID, ProjectID: projectID, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, ExpiresAt: r.ExpiresAt,
 		}, []string{r.ID}, nil
 	}
 	records = slices.DeleteFunc(records, func(r Record) bool { return !r.Active(now) })
@@ -45,7 +33,7 @@ func (s rightsHolder) principal(records []Record, now time.Time) (Principal, []s
 		return Principal{}, nil, ErrUnknown
 	}
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
-	p := Principal{KeyID: records[0].ID, ProjectID: s.project, Name: records[0].Name, Rate: records[0].Rate, counted: s.hash.String()}
+	p := Principal{KeyID: records[0].ID, ProjectID: projectID, Name: records[0].Name, Rate: records[0].Rate, counted: b.hash.String()}
 	var ids []string
 	for _, r := range records {
 		ids = append(ids, r.ID)

@@ -53,7 +53,7 @@ type Store interface {
 	// what a [Principal] has, and Foreign.
 	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
 	// Grants returns the project's records with one of the hashes, of identities, even if a record is revoked or has
-	// expired. An error is a fault of the store. For a single hash, a cache fills in only what Lookup does.
+	// expired. An error is a fault of the store.
 	Grants(ctx context.Context, projectID string, hashes []Hash) ([]Record, error)
 	// EachProject calls do with the records of all projects that have one of the hashes, by projectID, until do returns
 	// false. An error is a fault of the store.

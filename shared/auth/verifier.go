@@ -67,7 +67,6 @@ type Verifier struct {
 	o     VerifierOptions
 
 	copies  copies
-	loader  otter.Loader[rightsHolder, *keyCopy]
 	refused refused
 
 	slots  *semaphore.Weighted
@@ -83,12 +82,10 @@ type copies interface {
 	Refresh(ctx context.Context, holder rightsHolder, l otter.Loader[rightsHolder, *keyCopy]) <-chan otter.RefreshResult[rightsHolder, *keyCopy]
 }
 
-// rightsHolder identifies a key or an identity in the cache.
+// rightsHolder identifies a bearer in the cache. The size of a rightsHolder does not depend on the number of groups.
 type rightsHolder struct {
 	project string // of the request; empty: all projects
-	hash    Hash   // of the key, or of the token's subject
-	bound   Hash   // of the token's subject with its uid; zero: a key, or a token without a uid
-	groups  string // the hashes of the token's groups, one after the other
+	bearer  Hash   // bearer.id
 }
 
 // keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
@@ -99,12 +96,13 @@ type keyCopy struct {
 	refusal    apierr.Refusal // "": the key is accepted
 	asked      time.Time      // just before the store was asked
 	used       atomic.Bool    // whether its use was reported
+	others     bool           // whether other records give rights when the first of records expires
 }
 
 // validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
-// [CopyLife]. If several records of groups gave the rights, another copy has those that are left when the first expires.
+// [CopyLife]. If there are several records, another copy has the rights that are left when the first record expires.
 func (c *keyCopy) validFor(began time.Time) bool {
-	return began.Sub(c.asked) < CopyLife && (len(c.records) < 2 || !c.principals[0].expired(began))
+	return began.Sub(c.asked) < CopyLife && !(c.others && c.refusal == "" && c.principals[0].expired(began))
 }
 
 // NewVerifier returns a Verifier that looks keys up in store. The caller calls Close at the end.
@@ -122,7 +120,6 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 		}),
 		Logger: &otter.NoopLogger{}, // lectern.key.lookups counts failed look-ups
 	})
-	v.loader = loader{v}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	return v
 }
@@ -171,7 +168,7 @@ func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) (
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	all, err := v.decide(ctx, rightsHolder{projectID, b.hash, b.bound, b.groups})
+	all, err := v.decide(ctx, rightsHolder{projectID, b.id}, b)
 	if errors.Is(err, ErrUnknown) {
 		err = b.nothing
 	}
@@ -193,7 +190,7 @@ func (v *Verifier) identify(ctx context.Context, c Credential) (bearer, error) {
 	}
 	if v.o.Foreign == nil || !IsForeign(c.key) {
 		h, err := ParseKey(c.key)
-		return bearer{hash: h, nothing: ErrUnknown}, err
+		return bearer{hash: h, id: h, nothing: ErrUnknown}, err
 	}
 	h, err := ParseForeignKey(c.key)
 	if err != nil {
@@ -206,17 +203,18 @@ func (v *Verifier) identify(ctx context.Context, c Credential) (bearer, error) {
 	case !known:
 		err = v.refused.refuse(ctx, ErrUnknown)
 	}
-	return bearer{hash: h, nothing: ErrUnknown}, err
+	return bearer{hash: h, id: h, nothing: ErrUnknown}, err
 }
 
-// decide returns the principals of a key or identity in the holder's project, or in all projects. There is at least one.
-func (v *Verifier) decide(ctx context.Context, holder rightsHolder) ([]Principal, error) {
+// decide returns the principals of b, the bearer of holder, in the holder's project, or in all projects. There is at least
+// one.
+func (v *Verifier) decide(ctx context.Context, holder rightsHolder, b bearer) ([]Principal, error) {
 	began := time.Now()
 	c, seen := v.copies.GetIfPresent(holder)
 	if seen && c.validFor(began) {
-		if c.refusal == "" {
+		if c.refusal == "" && began.Sub(c.asked) >= renewAfter {
 			// Get starts to renew an old copy and returns without waiting.
-			_, _ = v.copies.Get(ctx, holder, v.loader)
+			_, _ = v.copies.Get(ctx, holder, loader{v, b})
 		}
 		return v.answer(c)
 	}
@@ -227,7 +225,7 @@ func (v *Verifier) decide(ctx context.Context, holder rightsHolder) ([]Principal
 			return nil, err
 		}
 	}
-	c, err := v.lookUp(ctx, holder, began)
+	c, err := v.lookUp(ctx, holder, loader{v, b}, began)
 	if err != nil {
 		return nil, err
 	}
@@ -259,16 +257,16 @@ func (v *Verifier) answer(c *keyCopy) ([]Principal, error) {
 	return all, nil
 }
 
-// lookUp joins the look-up of the key that is in flight, or starts a new look-up. The look-up continues when ctx is
+// lookUp joins the look-up of the holder that is in flight, or starts a new look-up by l. The look-up continues when ctx is
 // cancelled, because other requests may wait for the same look-up.
-func (v *Verifier) lookUp(ctx context.Context, holder rightsHolder, began time.Time) (*keyCopy, error) {
+func (v *Verifier) lookUp(ctx context.Context, holder rightsHolder, l loader, began time.Time) (*keyCopy, error) {
 	// The project may be a part of the request's memory.
 	holder.project = strings.Clone(holder.project)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case r := <-v.copies.Refresh(ctx, holder, v.loader):
+		case r := <-v.copies.Refresh(ctx, holder, l):
 			// A look-up that began too long before the request cannot answer it. The next look-up begins later.
 			if r.Err != nil || r.Value.validFor(began) {
 				return r.Value, r.Err
@@ -277,8 +275,11 @@ func (v *Verifier) lookUp(ctx context.Context, holder rightsHolder, began time.T
 	}
 }
 
-// loader looks a key up in the store when the cache of a Verifier lacks the key, or renews its copy.
-type loader struct{ *Verifier }
+// loader looks a bearer up in the store when the cache of a Verifier lacks the bearer, or renews its copy.
+type loader struct {
+	*Verifier
+	bearer bearer
+}
 
 // Reload returns a new copy of the key from the store. If another look-up has renewed the copy already, Reload returns
 // old.
@@ -311,9 +312,9 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	c := &keyCopy{asked: time.Now()}
 	var err error
 	if holder.project == "" {
-		c.principals, err = l.everywhere(ctx, holder, c.asked)
+		c.principals, err = l.everywhere(ctx, c.asked)
 	} else {
-		c.principals, c.records, err = l.inProject(ctx, holder, c.asked)
+		err = l.inProject(ctx, holder.project, c)
 	}
 	switch why, refused := errors.AsType[apierr.Refusal](err); {
 	case refused:
@@ -327,53 +328,43 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	return c, nil
 }
 
-// inProject asks the store for the principal of a key, or of an identity and its groups. The second result has the ids of
-// the records that give the rights.
-func (l loader) inProject(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, []string, error) {
+// inProject asks the store for the principal of the bearer in the project, by one look-up, and writes the principal to c.
+func (l loader) inProject(ctx context.Context, projectID string, c *keyCopy) error {
 	var records []Record
 	var err error
-	if holder.bound != (Hash{}) {
-		// Redis has copies for one hash. So the record with the uid, which the operator made, is looked up alone.
-		r, err := l.store.Lookup(ctx, holder.project, holder.bound)
-		if err != nil && !errors.Is(err, ErrUnknown) {
-			return nil, nil, err
-		}
-		if err == nil && r.Active(now) {
-			p, ids, err := holder.principal([]Record{r}, now)
-			return []Principal{p}, ids, err
-		}
-	}
-	if holder.groups != "" {
-		records, err = l.store.Grants(ctx, holder.project, holder.hashes())
+	if len(l.bearer.further) > 0 {
+		records, err = l.store.Grants(ctx, projectID, l.bearer.hashes())
 	} else {
 		records = make([]Record, 1)
-		records[0], err = l.store.Lookup(ctx, holder.project, holder.hash)
+		records[0], err = l.store.Lookup(ctx, projectID, l.bearer.hash)
 	}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	p, ids, err := holder.principal(records, now)
-	return []Principal{p}, ids, err
+	p, ids, err := l.bearer.principal(projectID, records, c.asked)
+	c.principals, c.records, c.others = []Principal{p}, ids, len(ids) > 1
+	return err
 }
 
 // everywhere asks the store for the principals in all projects, by project id, at most maxProjects. The error is
 // [ErrUnknown] if there is none.
-func (l loader) everywhere(ctx context.Context, holder rightsHolder, now time.Time) ([]Principal, error) {
+func (l loader) everywhere(ctx context.Context, now time.Time) ([]Principal, error) {
 	var (
 		all     []Principal
-		records []Record // of the project holder.project
+		records []Record
+		project string // of records
 	)
 	flush := func() {
-		if p, _, err := holder.principal(records, now); err == nil && !p.expired(now) {
+		if p, _, err := l.bearer.principal(project, records, now); err == nil && !p.expired(now) {
 			all = append(all, p)
 		}
 		records = records[:0]
 	}
-	err := l.store.EachProject(ctx, holder.hashes(), func(r Record) bool {
-		if r.ProjectID != holder.project {
+	err := l.store.EachProject(ctx, l.bearer.hashes(), func(r Record) bool {
+		if r.ProjectID != project {
 			flush()
 		}
-		holder.project = r.ProjectID
+		project = r.ProjectID
 		records = append(records, r)
 		return len(all) < maxProjects
 	})

@@ -62,7 +62,11 @@ func TestTokens(t *testing.T) {
 			})
 		}
 	}
-	ana := issuer.Token("ana", map[string]any{"groups": []string{"sales", "night shift"}})
+	groups := []string{"sales", "night shift"}
+	for n := range 400 {
+		groups = append(groups, fmt.Sprintf("group %03d", n))
+	}
+	ana := issuer.Token("ana", map[string]any{"groups": groups})
 	if got := scopes(s, "pr_1", ana); got != "401" {
 		t.Fatalf("without rights: %s", got)
 	}

@@ -26,9 +26,6 @@ const (
 
 	// skew is how far the clock of an issuer may differ from the clock of this process.
 	skew = time.Minute
-
-	// maxGroups is how many groups of a token are looked at. A token with more groups has none.
-	maxGroups = 50
 )
 
 // algorithms are the asymmetric ones of RFC 7518 and RFC 8037. A token that the public key could have signed as a
@@ -190,7 +187,7 @@ func (v *Verifier) Verify(ctx context.Context, token string, permit func() error
 		return nil, refused(apierr.RefusedSignature, "the signature of the token is wrong")
 	}
 	groups, named := texts(claimed.others[issuer.GroupsClaim])
-	if issuer.GroupsClaim == "" || len(groups) > maxGroups {
+	if issuer.GroupsClaim == "" {
 		groups = nil
 	}
 	cut := issuer.GroupsClaim != "" && !named && claimed.groupsCut(issuer.GroupsClaim)
