@@ -96,7 +96,7 @@ type keyCopy struct {
 	refusal    apierr.Refusal // "": the key is accepted
 	asked      time.Time      // just before the store was asked
 	used       atomic.Bool    // whether its use was reported
-	others     bool           // whether other records give rights when the first of records expires
+	others     bool           // whether there are more records, which may give rights when the principal expires
 }
 
 // validFor reports whether the copy may answer a request that began at the given time: the copy is younger than
@@ -342,7 +342,7 @@ func (l loader) inProject(ctx context.Context, projectID string, c *keyCopy) err
 		return err
 	}
 	p, ids, err := l.bearer.principal(projectID, records, c.asked)
-	c.principals, c.records, c.others = []Principal{p}, ids, len(ids) > 1
+	c.principals, c.records, c.others = []Principal{p}, ids, len(records) > 1
 	return err
 }
 
@@ -355,7 +355,7 @@ func (l loader) everywhere(ctx context.Context, now time.Time) ([]Principal, err
 		project string // of records
 	)
 	flush := func() {
-		if p, _, err := l.bearer.principal(project, records, now); err == nil && !p.expired(now) {
+		if p, _, err := l.bearer.principal(project, records, now); err == nil {
 			all = append(all, p)
 		}
 		records = records[:0]
