@@ -27,8 +27,8 @@
 //	answer     the principals, or a refusal, which counts for the network
 //
 // A kind of credential adds its form to identify. The other steps see hashes alone, and hold for every kind. A token has
-// the hashes of its subject and of its groups: the cache names all by one hash, and lookUp asks for all at once. A token with
-// an unknown signing key asks refused before it waits for the issuer.
+// the hashes of its subject and of its groups. The cache names all of them by one hash, and lookUp asks for all at once. A
+// token with an unknown signing key asks refused before it waits for the issuer.
 //
 // # How a copy learns of a change
 //
