@@ -23,7 +23,7 @@ import (
 )
 
 // provider is an OpenID provider with the device flow, and an API that accepts its newest token. Each refresh token is
-// good once.
+// good once. With grace, the last one that was replaced is good, too.
 type provider struct {
 	*httptest.Server
 	t   *testing.T
@@ -34,10 +34,24 @@ type provider struct {
 	opaque   bool          // the access token is no JWT
 	down     bool          // the token endpoint answers 503
 	outages  int           // how often the device gets 503
+	busy     int           // how often the API answers 503
 	pending  int           // how often the device is told to wait
 	refresh  int           // number of the valid refresh token; 0 for none
 	newest   string        // token that the API accepts; "" for none
 	sent     []string      // credentials that the API got
+	grace    bool
+	file     string              // the file of contexts, whose refresh token a command has to send; "": not compared
+	at       func(moment string) // is called when a renewal reaches a moment; nil: not
+}
+
+// reach reports that a renewal has reached a moment.
+func (p *provider) reach(moment string) {
+	p.mu.Lock()
+	at := p.at
+	p.mu.Unlock()
+	if at != nil {
+		at(moment)
+	}
 }
 
 func newProvider(t *testing.T) *provider {
@@ -49,6 +63,7 @@ func newProvider(t *testing.T) *provider {
 	p := &provider{t: t, key: key, lifetime: time.Hour, pending: 1}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		p.reach("discovery")
 		p.answer(w, http.StatusOK, map[string]any{
 			"issuer": p.URL, "device_authorization_endpoint": p.URL + "/device", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		})
@@ -63,10 +78,16 @@ func newProvider(t *testing.T) *provider {
 	})
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("GET /projects/pr_1/", func(w http.ResponseWriter, r *http.Request) {
+		p.reach("API")
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		credential := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")
 		p.sent = append(p.sent, credential)
+		if p.busy--; p.busy >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"error":{"code":"unavailable","message":"No."}}`)
+			return
+		}
 		if p.newest == "" || credential != "Bearer "+p.newest {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"error":{"code":"unauthorized","message":"No."}}`)
@@ -92,30 +113,39 @@ func (p *provider) answer(w http.ResponseWriter, status int, body any) {
 }
 
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
+	status, body := p.tokens(r)
+	p.reach("answer")
+	p.answer(w, status, body)
+}
+
+func (p *provider) tokens(r *http.Request) (status int, body map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	refuse := ""
+	refuse, sent := "", r.FormValue("refresh_token")
+	if p.file != "" {
+		if stored := clitest.Text(p.t, p.file); !strings.Contains(stored, `"`+sent+`"`) {
+			p.t.Errorf("sent %q, stored %s", sent, stored)
+		}
+	}
 	switch {
 	case p.down:
-		p.answer(w, http.StatusServiceUnavailable, map[string]any{})
-		return
+		return http.StatusServiceUnavailable, nil
 	case r.FormValue("device_code") == "dc" && p.outages > 0:
 		p.outages--
-		p.answer(w, http.StatusServiceUnavailable, map[string]any{})
-		return
+		return http.StatusServiceUnavailable, nil
 	case r.FormValue("client_id") != "cli":
 		refuse = "invalid_client"
 	case r.FormValue("device_code") == "dc" && p.pending > 0:
 		p.pending--
 		refuse = "authorization_pending"
 	case r.FormValue("device_code") == "dc":
-	case p.refresh == 0 || r.FormValue("refresh_token") != "refresh-"+strconv.Itoa(p.refresh):
+	case p.refresh > 0 && (sent == p.refreshToken() || p.grace && sent == "refresh-"+strconv.Itoa(p.refresh-1)):
+	default:
 		p.refresh = 0 // as providers do after a reuse
 		refuse = "invalid_grant"
 	}
 	if refuse != "" {
-		p.answer(w, http.StatusBadRequest, map[string]any{"error": refuse})
-		return
+		return http.StatusBadRequest, map[string]any{"error": refuse}
 	}
 	p.refresh++
 	id := p.sign(map[string]any{"iss": p.URL, "sub": "alice", "aud": "cli", "exp": time.Now().Add(p.lifetime).Unix(), "jti": p.refresh})
@@ -124,10 +154,11 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		access = p.sign(map[string]any{"iss": p.URL, "sub": "alice", "aud": []string{"account", "lectern"}, "exp": time.Now().Add(p.lifetime).Unix(), "jti": p.refresh})
 		p.newest = access
 	}
-	p.answer(w, http.StatusOK, map[string]any{
-		"access_token": access, "id_token": id, "token_type": "Bearer", "expires_in": 1, "refresh_token": "refresh-" + strconv.Itoa(p.refresh),
-	})
+	return http.StatusOK, map[string]any{"access_token": access, "id_token": id, "token_type": "Bearer", "expires_in": 1, "refresh_token": p.refreshToken()}
 }
+
+// refreshToken returns the newest refresh token.
+func (p *provider) refreshToken() string { return "refresh-" + strconv.Itoa(p.refresh) }
 
 func (p *provider) sign(claims map[string]any) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: "1"}}, nil)

@@ -159,9 +159,20 @@ func Start(t testing.TB, args ...string) *Process {
 // StartTo starts the command with a file as its standard output.
 func StartTo(t testing.TB, out *os.File, args ...string) *Process {
 	t.Helper()
+	return start(t, out, []string{"LECTERN_API_KEY=rk_1", "LECTERN_INGEST_API_KEY=ik_1", "LECTERN_PROJECT_ID=pr_1"}, args)
+}
+
+// Start starts the command on the machine, whose folder has to have the name lectern. It needs Linux.
+func (m Machine) Start(t testing.TB, args ...string) *Process {
+	t.Helper()
+	return start(t, nil, []string{"XDG_CONFIG_HOME=" + filepath.Dir(m.Folder)}, args)
+}
+
+func start(t testing.TB, out *os.File, environ, args []string) *Process {
+	t.Helper()
 	p := &Process{Ended: make(chan struct{})}
 	cmd := exec.Command(servicetest.Self(t), args...)
-	cmd.Env = append(os.Environ(), AsCommand+"=1", "LECTERN_API_KEY=rk_1", "LECTERN_INGEST_API_KEY=ik_1", "LECTERN_PROJECT_ID=pr_1")
+	cmd.Env = append(append(os.Environ(), AsCommand+"=1"), environ...)
 	cmd.Stderr = &p.Stderr
 	if out != nil {
 		cmd.Stdout = out

@@ -107,7 +107,7 @@ func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context)
 	return func(context.Context) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !stored.plan(s.Now()).Send {
+		if lost == "" && !stored.plan(s.Now()).Send {
 			return stored.Token, nil
 		}
 		var unusable error // the answer of the provider
@@ -116,10 +116,20 @@ func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context)
 			if login == nil {
 				return fmt.Errorf("the context %s has no login any more; run lectern login", name)
 			}
+			keep := func(sent string) error { // a token that cannot be stored stays in memory, and is stored with the next call
+				err := save()
+				if stored, lost = *login, ""; err != nil {
+					lost = sent
+				}
+				return err
+			}
 			if lost != "" && login.RefreshToken == lost {
 				*login = stored
+				if err := keep(lost); err != nil {
+					return err
+				}
 			}
-			stored = *login
+			stored, lost = *login, ""
 			step := login.plan(s.Now())
 			if !step.Send || step.Token == "" {
 				return nil // another process renewed it, or nobody can
@@ -131,18 +141,14 @@ func (s *Session) tokenOf(name string, stored StoredLogin) func(context.Context)
 			unusable = login.obtain(context.WithoutCancel(s.Context), step.Store, func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
 				return config.TokenSource(ctx, &oauth2.Token{RefreshToken: step.Token}).Token()
 			})
-			err := save()
-			if stored, lost = *login, ""; err != nil {
-				lost = step.Token
-			}
-			return err
+			return keep(step.Token)
 		})
 		refused, ok := errors.AsType[*oauth2.RetrieveError](unusable)
 		switch {
+		case s.Now().Before(stored.ExpiresAt) && (err == nil || lost != ""):
+			return stored.Token, nil
 		case err != nil:
 			return "", err
-		case s.Now().Before(stored.ExpiresAt):
-			return stored.Token, nil
 		case stored.RefreshToken == "", ok && refused.ErrorCode == "invalid_grant":
 			return "", fmt.Errorf("the login of the context %s has expired; run lectern login --issuer %s --client-id %s", name, stored.Issuer, stored.ClientID)
 		}
