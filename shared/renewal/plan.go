@@ -34,7 +34,7 @@ type State struct {
 	// request failed.
 	Failures int    `json:"failures,omitempty"`
 	Fault    string `json:"fault,omitempty"`
-	// ClaimedAt is when a request began whose answer is not stored yet.
+	// ClaimedAt is when a request began whose answer is not stored yet. A claim that has ended makes a request due.
 	ClaimedAt time.Time `json:"claimedAt,omitzero"`
 }
 
@@ -102,7 +102,7 @@ func (s State) wait(now time.Time, spec Spec) time.Duration {
 	}
 	next := s.NextAt.Sub(now)
 	switch left := s.ExpiresAt.Sub(now); {
-	case s.Request != spec.Request:
+	case s.Request != spec.Request, !s.ClaimedAt.IsZero(): // the answer to a claimed request was lost
 		return 0
 	case spec.Awaited && s.Refresh == "":
 		next = left
