@@ -36,8 +36,8 @@
 // the process, then Redis, then Postgres. A process uses its copy for a second, counted from before the look-up. The
 // process renews a copy in use in the background before that second ends, so a slow look-up delays no request whose
 // copy is valid. The copy in Redis lives AUTH_CACHE_TTL less that second, counted from before Postgres was read. A
-// change of a key replaces the copy in Redis by a marker. Without Redis each process reads each key in use from
-// Postgres every 0.7 s.
+// change of a key replaces the copy in Redis by a marker. A new grant does the same, because the identity may have had one
+// before. Without Redis each process reads each key in use from Postgres every 0.7 s.
 //
 // This package creates the text of keys and checks it. Package pgkeys stores, rotates and revokes keys.
 package auth

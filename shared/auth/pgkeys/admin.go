@@ -131,6 +131,7 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	if err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
 	}
+	a.granted(ctx, r, h)
 	return key, r, nil
 }
 
@@ -267,6 +268,14 @@ func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args .
 	}
 	a.invalidate(ctx, projectID, keyID, auth.Hash(hash))
 	return r, nil
+}
+
+// granted invalidates the shared copy of the record r, if r has rights of an identity. The copy may be of the rights that
+// the identity had before. A new key has no copy.
+func (a *Admin) granted(ctx context.Context, r auth.Record, h auth.Hash) {
+	if !r.Identity.IsZero() {
+		a.invalidate(ctx, r.ProjectID, r.ID, h)
+	}
 }
 
 // invalidate invalidates the shared copy of a key, if processes share copies. A failure is only logged.

@@ -122,6 +122,7 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 	case err != nil:
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
 	}
+	a.granted(ctx, owned.Record, h)
 	return key, owned, nil
 }
 

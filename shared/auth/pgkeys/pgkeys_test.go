@@ -143,6 +143,11 @@ func TestIdentity(t *testing.T) {
 	if err != nil || !slices.Equal(projects, []string{"p", "p", "q"}) {
 		t.Errorf("records of both: %v, %v", projects, err)
 	}
+	b.invalidated.take()
+	b.mintOwned(t, pgkeys.OwnedOptions{MintOptions: pgkeys.MintOptions{ProjectID: "r", Identity: ana}, Owner: auth.Owner{Realm: "cluster", ID: "1"}, Number: 1})
+	if diff := cmp.Diff([]string{"r " + ana.Hash().String()}, b.invalidated.take()); diff != "" {
+		t.Errorf("invalidated for an owner's grant: %s", diff)
+	}
 }
 
 func TestRevoke(t *testing.T) {
