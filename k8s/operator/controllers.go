@@ -9,10 +9,10 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/apikey"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
-	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
@@ -31,7 +31,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	common := controller.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
-	secrets, err := secretwatch.New(mgr, cfg.Cluster.Namespaces(), tel.Logger, tel.MeterProvider)
+	secrets, err := metawatch.New(mgr, cfg.Cluster.Namespaces(), tel.Logger, tel.MeterProvider)
 	if err != nil {
 		return err
 	}

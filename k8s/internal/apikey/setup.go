@@ -20,8 +20,8 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
-	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -45,7 +45,7 @@ type Options struct {
 	controller.Common
 
 	// Secrets follows the Secrets of the watched namespaces. Required.
-	Secrets *secretwatch.Watch
+	Secrets *metawatch.Watch
 
 	// Keys is the key database, with a role that can mint and revoke. Required.
 	Keys Keys

@@ -28,7 +28,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyfault"
-	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
@@ -41,7 +41,7 @@ type Options struct {
 	controller.Common
 
 	// Secrets follows the Secrets of the watched namespaces. Required.
-	Secrets *secretwatch.Watch
+	Secrets *metawatch.Watch
 
 	// Values is the Secret with the values of all Credentials, which the proxy reads. Required.
 	Values types.NamespacedName

@@ -20,8 +20,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/cluster"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
-	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 )
 
@@ -40,7 +40,7 @@ func StartCredentials(t testing.TB, c *kubetest.Cluster, values types.Namespaced
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	secrets, err := secretwatch.New(mgr, all.Namespaces(), log, noopmetric.NewMeterProvider())
+	secrets, err := metawatch.New(mgr, all.Namespaces(), log, noopmetric.NewMeterProvider())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
-// Package secretwatch follows changes of Secrets for the operator's controllers. It holds only metadata of Secrets, and
+// Package metawatch follows changes of Secrets for the operator's controllers. It holds only metadata of Secrets, and
 // no values.
 //
 // The package follows each namespace separately. A namespace that is missing, or whose Secrets the operator may not
 // read, does not affect other namespaces. The package follows such a namespace within about a minute after the operator
 // may read it.
-package secretwatch
+package metawatch
 
 import (
 	"context"
@@ -71,7 +71,7 @@ func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.M
 		}
 		w.informers = append(w.informers, informer)
 	}
-	_, err := meter.Meter("github.com/lectern-dev/lectern/k8s/internal/secretwatch").Int64ObservableGauge("lectern.operator.namespace.refused",
+	_, err := meter.Meter("github.com/lectern-dev/lectern/k8s/internal/metawatch").Int64ObservableGauge("lectern.operator.namespace.refused",
 		metric.WithDescription("1 while the operator may not read the Secrets of a watched namespace."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for namespace := range w.caches {
