@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
@@ -173,7 +174,8 @@ func TestAPIKeyLife(t *testing.T) {
 	c.Gone(t, k)
 }
 
-// A token of a ServiceAccount reads entries while an APIKey grants its identity, and no Secret is written.
+// A token of a ServiceAccount reads entries while an APIKey grants its identity, and no Secret is written. The tokens of a
+// deleted account do not read, also after a new account has its name.
 func TestAPIKeyIdentity(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
@@ -184,8 +186,10 @@ func TestAPIKeyIdentity(t *testing.T) {
 	environ := keyEnviron(keys)
 	environ["CLUSTER_ISSUER"] = issuer.URL
 	start(t, c, environ, nil)
-	status := func(namespace string) int {
-		token := issuer.Token("system:serviceaccount:"+namespace+":reports", nil)
+	status := func(namespace string, uid types.UID) int {
+		token := issuer.Token("system:serviceaccount:"+namespace+":reports", map[string]any{
+			"kubernetes.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "reports", "uid": uid}},
+		})
 		return api.Do(t, servicetest.Request{Path: "/projects/pr_1/entries", Headers: map[string]string{"Authorization": "Bearer " + token}}).Status
 	}
 	k := newKey("reports", func(k *v1alpha1.APIKey) {
@@ -193,9 +197,24 @@ func TestAPIKeyIdentity(t *testing.T) {
 		k.Spec.Identity = &v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}
 	})
 	c.Create(t, k)
-	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
-	eventually.True(t, "the account reads", func() bool { return status(c.Namespace) == http.StatusOK })
-	if got := status("shop"); got != http.StatusUnauthorized {
+	c.AwaitReady(t, k, v1alpha1.ReasonServiceAccountNotFound)
+	var before types.UID
+	for _, which := range []string{"the account", "a new account"} {
+		account := &corev1.ServiceAccount{ObjectMeta: in(c.Namespace, "reports")}
+		c.Create(t, account)
+		eventually.True(t, which+" reads", func() bool { return status(c.Namespace, account.UID) == http.StatusOK })
+		if got := status(c.Namespace, before); got != http.StatusUnauthorized {
+			t.Errorf("beside %s, a token of another uid gets %d", which, got)
+		}
+		if before = account.UID; which == "the account" {
+			c.Delete(t, account)
+			deleted := time.Now()
+			eventually.True(t, "the deleted account does not read", func() bool { return status(c.Namespace, before) == http.StatusUnauthorized })
+			t.Logf("the deleted account does not read after %v", time.Since(deleted))
+			c.AwaitReady(t, k, v1alpha1.ReasonServiceAccountNotFound)
+		}
+	}
+	if got := status("shop", before); got != http.StatusUnauthorized {
 		t.Errorf("the account of another namespace gets %d", got)
 	}
 	if key := keyIn(t, c, k); key != "" {
@@ -203,7 +222,7 @@ func TestAPIKeyIdentity(t *testing.T) {
 	}
 	c.Delete(t, k)
 	c.Gone(t, k)
-	eventually.True(t, "the account of a deleted object does not read", func() bool { return status(c.Namespace) == http.StatusUnauthorized })
+	eventually.True(t, "the account of a deleted object does not read", func() bool { return status(c.Namespace, before) == http.StatusUnauthorized })
 }
 
 // No log, event, condition, metric, trace or annotation contains a key.

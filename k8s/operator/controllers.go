@@ -2,7 +2,9 @@ package operator
 
 import (
 	"context"
+	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lectern-dev/lectern/k8s/cluster"
@@ -31,11 +33,11 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	common := controller.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
-	secrets, err := metawatch.New(mgr, cfg.Cluster.Namespaces(), tel.Logger, tel.MeterProvider)
+	secrets, err := metawatch.New(mgr, "Secret", cfg.Cluster.Namespaces(), tel.Logger)
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(secrets); err != nil {
+	if err := errors.Join(secrets.Export(tel.MeterProvider), mgr.Add(secrets)); err != nil {
 		return err
 	}
 	allowUndeclared := cfg.Rules.AllowUndeclared()
@@ -86,8 +88,18 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	}
 	// Another release of the cluster may share the database, and watch other namespaces.
 	realm += "/" + cluster.OwnNamespace() + "/" + cfg.Lease.Name
+	// An APIKey may refer to a ServiceAccount of any namespace.
+	accounts, err := metawatch.New(mgr, "ServiceAccount", []string{metav1.NamespaceAll}, tel.Logger)
+	if err != nil {
+		return err
+	}
+	if cfg.ClusterIssuer != "" {
+		if err := mgr.Add(accounts); err != nil {
+			return err
+		}
+	}
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, Own: cluster.OwnNamespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		Common: common, Secrets: secrets, Accounts: accounts, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, Own: cluster.OwnNamespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 		ClusterIssuer: cfg.ClusterIssuer,
 	})
 }

@@ -39,6 +39,8 @@ func TestRolesGrantNoMore(t *testing.T) {
 			{"read Credentials", attributes{Verb: "watch", Group: "lectern.dev", Resource: "credentials", Namespace: other}, map[string]bool{"operator": true, "proxy": true}},
 			{"change a Credential", attributes{Verb: "patch", Group: "lectern.dev", Resource: "credentials", Namespace: other}, nil},
 			{"report on a Credential", attributes{Verb: "patch", Group: "lectern.dev", Resource: "credentials", Subresource: "status", Namespace: other}, map[string]bool{"operator": true}},
+			{"list ServiceAccounts", attributes{Verb: "list", Resource: "serviceaccounts", Namespace: other}, map[string]bool{"operator": true}},
+			{"make a token", attributes{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: other}, nil},
 			{"read a pod", attributes{Verb: "get", Resource: "pods", Namespace: other}, nil},
 			{"run in a pod", attributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: other}, nil},
 			{"give rights", attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Namespace: other}, nil},

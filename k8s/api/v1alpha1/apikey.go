@@ -102,7 +102,8 @@ type APIKeyIdentity struct {
 	Group string `json:"group,omitempty"`
 
 	// serviceAccountRef is a ServiceAccount, whose pods prove the identity by projected tokens. The issuer is the
-	// operator's CLUSTER_ISSUER, and the subject is system:serviceaccount:NAMESPACE:NAME.
+	// operator's CLUSTER_ISSUER, and the subject is system:serviceaccount:NAMESPACE:NAME. The grant is for the uid of the
+	// account: it ends with the account, and a new account of the same name is granted anew.
 	//
 	// +optional
 	ServiceAccountRef *APIKeyServiceAccountRef `json:"serviceAccountRef,omitempty"`
@@ -250,7 +251,7 @@ type APIKeyStatus struct {
 	// +optional
 	RotateHandled string `json:"rotateHandled,omitempty"`
 
-	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
+	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, ServiceAccountNotFound, SecretNotOwned, SecretRefused,
 	// DatabaseUnavailable, Expired, Conflict, NotDeclared, NotGranted, Invalid or Deleting.
 	//
 	// +optional

@@ -48,6 +48,9 @@ const (
 	ReasonIssued = "Issued"
 	// ReasonPending: the operator has not put a key into the Secret yet, or has not granted the identity yet.
 	ReasonPending = "Pending"
+	// ReasonServiceAccountNotFound: the ServiceAccount of identity.serviceAccountRef does not exist. The operator grants
+	// the identity as soon as the ServiceAccount exists.
+	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
 	// ReasonSecretNotOwned, also of a fetched Credential: the Secret that the operator would write exists, and the
 	// operator did not create it for the object. The operator leaves the Secret unchanged.
 	ReasonSecretNotOwned = "SecretNotOwned"

@@ -88,6 +88,13 @@
 // no effect. If another owner has an active grant for the identity in the project, the condition reports the conflict,
 // and the operator retries. If CLUSTER_ISSUER changes, the new issuer's grant is made, and the old grant ends.
 //
+// The grant of a ServiceAccount is for the account's uid. An object waits for an account that does not exist. If
+// the account is gone or has another uid, the operator revokes the grant. Then it grants the new uid. If the operator
+// may not read ServiceAccounts, it keeps the grants that exist and makes no others.
+//
+// Version 0.1.0 made grants without a uid. The operator grants the uid and lets the old grant work for another hour, for
+// services of version 0.1.0. [state.termsOf] says how the old grant ends.
+//
 // # Deletion
 //
 // The finalizer holds the object until its keys are revoked. Objects in the operator's own namespace have no

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
@@ -133,10 +134,23 @@ func (b *bench) options() Options {
 			Log:    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: b.clock.now, Workers: 1,
 		},
-		Keys: b.admin, Realm: b.realm, Namespaces: []string{b.Namespace}, PublicURL: "https://api.example.com",
+		Keys: b.admin, Accounts: accounts{b.client}, Realm: b.realm, Namespaces: []string{b.Namespace}, PublicURL: "https://api.example.com",
 		RevokeWithin: 2 * time.Minute, SweepEvery: 5 * time.Minute, UseEvery: 6 * time.Hour, Settle: 10 * time.Second,
 		Client: b.client, Reader: b.client,
 	}
+}
+
+// accounts reads the uids of ServiceAccounts from the API server.
+type accounts struct{ client client.Client }
+
+func (a accounts) UID(ctx context.Context, name types.NamespacedName) (types.UID, error) {
+	var account corev1.ServiceAccount
+	err := a.client.Get(ctx, name, &account)
+	return account.UID, client.IgnoreNotFound(err)
+}
+
+func (accounts) Source(func(context.Context, types.NamespacedName) []reconcile.Request) source.Source {
+	return nil
 }
 
 // controller is one process of the operator.

@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -40,6 +43,14 @@ func (b *bench) granted() (active []auth.Record) {
 	return active
 }
 
+// account creates the ServiceAccount reports of a namespace, and returns its uid.
+func (b *bench) account(namespace string) string {
+	b.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reports"}}
+	b.Create(b.t, account)
+	return string(account.UID)
+}
+
 // An identity has a grant while its object exists. The grant follows the object's scopes, rate and expiry. No Secret is
 // written.
 func TestIdentity(t *testing.T) {
@@ -48,6 +59,7 @@ func TestIdentity(t *testing.T) {
 	o := b.options()
 	o.ClusterIssuer = cluster
 	r := b.controller(o)
+	shop := b.NewNamespace(t)
 	for _, tt := range []struct {
 		name string
 		in   v1alpha1.APIKeyIdentity
@@ -57,9 +69,9 @@ func TestIdentity(t *testing.T) {
 		{"subject", v1alpha1.APIKeyIdentity{Issuer: company, Subject: "ana"}, auth.Identity{Issuer: company, Subject: "ana"}, `The subject "ana" of https://id.example.com has the grant key_`},
 		{"group", v1alpha1.APIKeyIdentity{Issuer: company, Group: "staff"}, auth.Identity{Issuer: company, Group: "staff"}, `The group "staff" of https://id.example.com has the grant key_`},
 		{"account", v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}},
-			auth.Identity{Issuer: cluster, Subject: "system:serviceaccount:" + b.Namespace + ":reports"}, ":reports\" of " + cluster + " has the grant key_"},
-		{"account-elsewhere", v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports", Namespace: "shop"}},
-			auth.Identity{Issuer: cluster, Subject: "system:serviceaccount:shop:reports"}, `The subject "system:serviceaccount:shop:reports" of ` + cluster + " has the grant key_"},
+			auth.Identity{Issuer: cluster, Subject: "system:serviceaccount:" + b.Namespace + ":reports", UID: b.account(b.Namespace)}, ":reports\" of " + cluster + " has the grant key_"},
+		{"account-elsewhere", v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports", Namespace: shop}},
+			auth.Identity{Issuer: cluster, Subject: "system:serviceaccount:" + shop + ":reports", UID: b.account(shop)}, `The subject "system:serviceaccount:` + shop + `:reports" of ` + cluster + " has the grant key_"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := b.newKey(tt.name, identified(tt.in), func(k *v1alpha1.APIKey) {
@@ -196,6 +208,7 @@ func TestIdentityConflict(t *testing.T) {
 func TestClusterIssuer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.account(b.Namespace)
 	k := b.newKey("reports", identified(v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}))
 	b.settle(b.controller(b.options()), k)
 	if c := kubetest.Ready(k); c == nil || c.Reason != v1alpha1.ReasonInvalid || !strings.HasPrefix(c.Message, "spec.identity.serviceAccountRef: the operator has no CLUSTER_ISSUER") || len(b.granted()) != 0 {
@@ -208,5 +221,104 @@ func TestClusterIssuer(t *testing.T) {
 		if c, all := kubetest.Ready(k), b.granted(); c.Reason != v1alpha1.ReasonIssued || len(all) != 1 || all[0].Identity.Issuer != issuer || k.Status.PreviousKeyIDs != nil {
 			t.Errorf("condition %+v, grants %+v, previous %q", c, all, k.Status.PreviousKeyIDs)
 		}
+	}
+}
+
+// A ServiceAccount has a grant for its uid while it exists. An object waits for an account that does not exist.
+func TestServiceAccount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	o := b.options()
+	o.ClusterIssuer = cluster
+	r := b.controller(o)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "reports"}}
+	k := b.newKey("reports", identified(v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}))
+	waits := func() {
+		t.Helper()
+		b.settle(r, k)
+		want := "The ServiceAccount " + b.Namespace + "/reports does not exist. The operator grants it the project as soon as it exists."
+		if c, all := kubetest.Ready(k), b.granted(); c.Reason != v1alpha1.ReasonServiceAccountNotFound || c.Message != want || len(all) != 0 || k.Status.KeyID != "" {
+			t.Fatalf("without the account: condition %+v, grants %+v, status %+v", c, all, k.Status)
+		}
+	}
+	works := func(uid string) {
+		t.Helper()
+		began := b.clock.now()
+		b.settle(r, k)
+		if c, all := kubetest.Ready(k), b.granted(); c.Reason != v1alpha1.ReasonIssued || len(all) != 1 || all[0].Identity.UID != uid || b.clock.now().Sub(began) > time.Second {
+			t.Fatalf("with the account %s: condition %+v, grants %+v after %v", uid, c, all, b.clock.now().Sub(began))
+		}
+	}
+	waits()
+	works(b.account(b.Namespace))
+	b.Delete(t, account)
+	waits()
+	works(b.account(b.Namespace))
+	b.Delete(t, account)
+	works(b.account(b.Namespace)) // no reconcile saw the deletion
+
+	o.Accounts = refusing{}
+	other := b.newKey("other", identified(v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "other"}}))
+	for want, k := range map[string]*v1alpha1.APIKey{v1alpha1.ReasonIssued: k, v1alpha1.ReasonPending: other} {
+		if _, err := once(b.controller(o), k); err == nil {
+			t.Error("no error, so the object is not looked at again")
+		}
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+			t.Fatal(err)
+		}
+		if c, all := kubetest.Ready(k), b.granted(); c.Reason != want || len(all) != 1 {
+			t.Errorf("%s while accounts cannot be read: condition %+v, grants %+v", k.Name, c, all)
+		}
+	}
+}
+
+// refusing are accounts that the operator may not read.
+type refusing struct{ accounts }
+
+func (refusing) UID(context.Context, types.NamespacedName) (types.UID, error) {
+	return "", metawatch.ErrRefused
+}
+
+// A grant of version 0.1.0 for a ServiceAccount has no uid. A grant with the uid replaces it after an hour, in which pods of
+// both versions serve. Terms end the grant, so an operator of 0.1.0 prolongs it. The grant ends at once if the account goes.
+func TestGrantOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"kept": false, "deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			o := b.options()
+			o.ClusterIssuer = cluster
+			r := b.controller(o)
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "reports"}}
+			b.Create(t, account)
+			k := b.newKey("reports", identified(v1alpha1.APIKeyIdentity{ServiceAccountRef: &v1alpha1.APIKeyServiceAccountRef{Name: "reports"}}))
+			plain := auth.Identity{Issuer: cluster, Subject: "system:serviceaccount:" + b.Namespace + ":reports"}
+			_, before, err := b.admin.MintOwned(t.Context(), pgkeys.OwnedOptions{
+				MintOptions: pgkeys.MintOptions{ProjectID: b.project, Name: k.Name, Identity: plain}, Owner: ownerOf(b.realm, k), Number: 1,
+			})
+			if err == nil {
+				_, err = b.admin.Deliver(t.Context(), b.project, before.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.settle(r, k)
+			keys, _, err := b.admin.Owned(t.Context(), b.project, ownerOf(b.realm, k))
+			if err != nil || len(keys) != 2 || keys[0].ID != before.ID || keys[0].Ended || !keys[0].ExpiresAt.Equal(keys[1].DeliveredAt.Add(time.Hour)) || keys[1].Identity.UID != string(account.UID) {
+				t.Fatalf("after the upgrade: %+v, %v", keys, err)
+			}
+			want := 1
+			if deleted {
+				want = 0
+				b.Delete(t, account)
+			} else {
+				b.clock.advance(time.Hour)
+			}
+			b.settle(r, k)
+			if all := b.granted(); len(all) != want || want == 1 && all[0].ID != k.Status.KeyID {
+				t.Errorf("at the end: %+v", all)
+			}
+		})
 	}
 }

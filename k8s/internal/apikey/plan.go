@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -30,8 +32,12 @@ type want struct {
 	every   time.Duration // 0: no scheduled rotation
 	overlap time.Duration
 
-	identity auth.Identity // zero: a key
+	identity auth.Identity        // zero: a key
+	account  types.NamespacedName // the ServiceAccount of the identity; zero: another identity
 }
+
+// noAccount reports whether the ServiceAccount of the identity does not exist.
+func (w *want) noAccount() bool { return w.account.Name != "" && w.identity.UID == "" }
 
 // secret is the observed state of an APIKey's Secret, with hashes in place of its values. The zero secret means that no
 // Secret exists. An object with an identity has the secret of [identitySecret] instead.
@@ -75,10 +81,11 @@ const (
 	secretGone    cause = "secret_gone"    // the Secret was deleted
 	secretEdited  cause = "secret_edited"  // the Secret holds no working key
 	unknown       cause = "unknown"        // the database never had the Secret's key: the database was emptied, or restored
-	notActive     cause = "not_active"     // the object's earlier grant has ended, or is of another CLUSTER_ISSUER
+	notActive     cause = "not_active"     // the object's earlier grant has ended, or is of another CLUSTER_ISSUER or uid
 	endedOutside  cause = "ended_outside"  // someone else set an expiry on the current key
 	undelivered   cause = "undelivered"    // the key never reached the Secret
 	notGranted    cause = "not_granted"    // the project belongs to a namespace that does not allow this one
+	accountGone   cause = "account_gone"   // the ServiceAccount of the grant was deleted
 	objectDeleted cause = "object_deleted" // the object is being deleted
 	objectGone    cause = "object_gone"    // the sweep found no object
 	notWatched    cause = "not_watched"    // the object's namespace is no longer watched
@@ -114,6 +121,10 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	switch {
 	case s.deleting:
 		return planDeletion(s), time.Time{}
+	case s.accountChanged():
+		// The lowest number comes first, so a grant of version 0.1.0, which has no uid, goes before the uid that shows the change.
+		i := slices.IndexFunc(s.keys, func(k pgkeys.Owned) bool { return s.want.noAccount() || k.Identity.UID != s.want.identity.UID })
+		return step{do: revoke, key: s.keys[i], why: accountGone}, time.Time{}
 	case s.project == ownership.Foreign:
 		for _, k := range s.keys {
 			return step{do: revoke, key: k, why: notGranted}, time.Time{}
@@ -121,6 +132,8 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{}, time.Time{}
 	case s.project == ownership.Undeclared && len(s.keys) == 0:
 		return step{}, time.Time{} // no key is minted without a Project
+	case s.want.noAccount():
+		return step{}, time.Time{} // the account is awaited
 	case !s.held:
 		// The finalizer comes before the first key, so that every deletion revokes the keys.
 		return step{do: hold}, time.Time{}
@@ -160,7 +173,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		if k.DeliveredAt.IsZero() {
 			continue // another operator may still be delivering it
 		}
-		if terms := s.termsOf(k, current); !same(terms, termsNow(k)) {
+		if terms := s.termsOf(k, current, now); !same(terms, termsNow(k)) {
 			return step{do: amend, key: k, terms: terms}, time.Time{}
 		}
 	}
@@ -174,7 +187,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		if k.ID == current.ID || k.DeliveredAt.IsZero() {
 			continue
 		}
-		if at := current.DeliveredAt.Add(s.want.overlap); k.ExpiresAt.IsZero() || at.Before(k.ExpiresAt) {
+		if at := current.DeliveredAt.Add(s.overlapOf(k)); k.ExpiresAt.IsZero() || at.Before(k.ExpiresAt) {
 			return step{do: end, key: k, at: at}, time.Time{}
 		}
 		wake = earlier(wake, k.ExpiresAt)
@@ -184,6 +197,24 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		wake = earlier(wake, at)
 	}
 	return step{}, earlier(wake, current.ExpiresAt)
+}
+
+// accountChanged reports whether the object has a grant of a ServiceAccount that does not exist any more.
+func (s *state) accountChanged() bool {
+	return s.want.noAccount() && len(s.keys) > 0 || s.want.account.Name != "" && slices.ContainsFunc(s.keys, func(k pgkeys.Owned) bool {
+		return k.Identity.UID != "" && k.Identity.UID != s.want.identity.UID
+	})
+}
+
+// overlapOf returns how long the previous key k works after the delivery of the current key. The grant of version 0.1.0
+// for a ServiceAccount has no uid. It works on while services of that version run.
+func (s *state) overlapOf(k pgkeys.Owned) time.Duration {
+	plain := s.want.identity
+	plain.UID = ""
+	if s.want.identity.UID != "" && k.Identity == plain {
+		return defaultOverlap
+	}
+	return s.want.overlap
 }
 
 func planDeletion(s state) step {
@@ -241,12 +272,18 @@ func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 }
 
 // termsOf returns the desired terms of k. A previous key, or a key whose end was set, keeps an expiry that is earlier
-// than spec.expiresAt.
-func (s *state) termsOf(k pgkeys.Owned, current *pgkeys.Owned) pgkeys.Terms {
+// than spec.expiresAt. Terms end a previous grant without a uid, after its overlap. So after a rollback, an operator of
+// version 0.1.0 amends the grant, which then works on.
+func (s *state) termsOf(k pgkeys.Owned, current *pgkeys.Owned, now time.Time) pgkeys.Terms {
 	terms := s.want.terms
 	isCurrent := current != nil && k.ID == current.ID
 	if (k.Ended || !isCurrent) && !k.ExpiresAt.IsZero() && (terms.ExpiresAt.IsZero() || k.ExpiresAt.Before(terms.ExpiresAt)) {
 		terms.ExpiresAt = k.ExpiresAt
+	}
+	if current != nil && !isCurrent && s.overlapOf(k) != s.want.overlap {
+		if at := current.DeliveredAt.Add(s.overlapOf(k)); now.Before(at) && (terms.ExpiresAt.IsZero() || at.Before(terms.ExpiresAt)) {
+			terms.ExpiresAt = at
+		}
 	}
 	return terms
 }

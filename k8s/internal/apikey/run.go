@@ -15,6 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -89,7 +90,12 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	if !w.identity.IsZero() {
-		r.state.secret = identitySecret(w.identity)
+		if err := r.readAccount(ctx); err != nil {
+			return err
+		}
+		if r.state.secret = identitySecret(r.state.want.identity); r.state.want.noAccount() {
+			r.state.secret = secret{}
+		}
 		r.known = true
 		return nil
 	}
@@ -98,6 +104,25 @@ func (r *run) read(ctx context.Context) error {
 	}
 	r.state.secret = judge(r.live, r.object, r.contentsOf(r.object))
 	r.known = true
+	return nil
+}
+
+// readAccount sets the uid of the identity, if the identity is a ServiceAccount that exists. The error is errAgain while
+// the operator starts, or a [fault] if the operator may not read ServiceAccounts.
+func (r *run) readAccount(ctx context.Context) error {
+	account := r.state.want.account
+	if account.Name == "" {
+		return nil
+	}
+	uid, err := r.Accounts.UID(ctx, account)
+	switch {
+	case errors.Is(err, metawatch.ErrUnread):
+		return errAgain
+	case err != nil:
+		return &fault{v1alpha1.ReasonPending, fmt.Sprintf(
+			"The operator cannot read the ServiceAccount %s. Its role needs list and watch of serviceaccounts in the whole cluster. The operator retries.", account), err}
+	}
+	r.state.want.identity.UID = string(uid)
 	return nil
 }
 
@@ -178,6 +203,8 @@ func revokedBecause(why cause) string {
 		return "it was minted and never put into the Secret"
 	case leaked:
 		return v1alpha1.AnnotationRevokeKeys + " names it"
+	case accountGone:
+		return "its ServiceAccount was deleted"
 	case notGranted:
 		return "the project belongs to another namespace, which does not allow this one"
 	}

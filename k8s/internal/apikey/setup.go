@@ -39,6 +39,12 @@ type Keys interface {
 	Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error)
 }
 
+// Accounts has the uids of ServiceAccounts. [metawatch.Watch] implements Accounts.
+type Accounts interface {
+	UID(ctx context.Context, name types.NamespacedName) (types.UID, error)
+	Source(requests func(context.Context, types.NamespacedName) []reconcile.Request) source.Source
+}
+
 // Options holds the dependencies and the intervals of the controller of APIKeys. [Setup] replaces an interval of zero
 // by its default.
 type Options struct {
@@ -46,6 +52,9 @@ type Options struct {
 
 	// Secrets follows the Secrets of the watched namespaces. Required.
 	Secrets *metawatch.Watch
+
+	// Accounts follows the ServiceAccounts of all namespaces. Required.
+	Accounts Accounts
 
 	// Keys is the key database, with a role that can mint and revoke. Required.
 	Keys Keys
@@ -96,6 +105,9 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	if o.Secrets == nil {
 		errs = append(errs, errors.New("apikey: Secrets is not set"))
 	}
+	if o.Accounts == nil {
+		errs = append(errs, errors.New("apikey: Accounts is not set"))
+	}
 	if o.Keys == nil {
 		errs = append(errs, errors.New("apikey: Keys is not set"))
 	}
@@ -132,9 +144,11 @@ func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	return "kubernetes/" + string(ns.UID), nil
 }
 
-// Names of the indexes of APIKeys in the cache: by the name of the Secret, and by the id of the project.
+// Names of the indexes of APIKeys in the cache: by the Secret's name, by the ServiceAccount's namespace and name, and by
+// the project's id.
 const (
 	secretIndex  = "apikey.secretName"
+	accountIndex = "apikey.serviceAccount"
 	projectIndex = "apikey.project"
 )
 
@@ -148,6 +162,9 @@ const (
 // It watches the metadata of Secrets, to notice deletions and edits. It reads, creates and patches the Secret of each
 // APIKey.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+//
+// It watches the metadata of ServiceAccounts, whose uids are in the grants.
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch
 //
 // kube-system's UID identifies this cluster among those that share the key database.
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
@@ -166,23 +183,24 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(sweep); err != nil {
 		return err
 	}
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, secretIndex, func(object client.Object) []string {
-		return []string{secretNameOf(object.(*v1alpha1.APIKey))}
-	})
-	if err != nil {
-		return err
-	}
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, projectIndex, func(object client.Object) []string {
-		return []string{object.(*v1alpha1.APIKey).Spec.ProjectID}
-	})
-	if err != nil {
-		return err
+	for name, of := range map[string]func(*v1alpha1.APIKey) string{
+		secretIndex:  secretNameOf,
+		accountIndex: func(k *v1alpha1.APIKey) string { return accountOf(k).String() },
+		projectIndex: func(k *v1alpha1.APIKey) string { return k.Spec.ProjectID },
+	} {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, name, func(object client.Object) []string {
+			return []string{of(object.(*v1alpha1.APIKey))}
+		})
+		if err != nil {
+			return err
+		}
 	}
 	r := &reconciler{Options: o, events: mgr.GetEventRecorder(controller.Reporter), meters: figures, sweep: sweep.nudge}
 	// Ignore changes of the status and the finalizer, which the controller itself makes.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesRawSource(o.Secrets.Source(r.ofSecret)).
+		WatchesRawSource(o.Accounts.Source(r.ofAccount)).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("apikey", r))
@@ -191,6 +209,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // ofSecret returns a request for each APIKey that names the Secret, whether or not the APIKey owns the Secret.
 func (r *reconciler) ofSecret(ctx context.Context, name types.NamespacedName) []reconcile.Request {
 	return r.find(ctx, client.InNamespace(name.Namespace), client.MatchingFields{secretIndex: name.Name})
+}
+
+// ofAccount returns a request for each APIKey that grants a project to the ServiceAccount.
+func (r *reconciler) ofAccount(ctx context.Context, name types.NamespacedName) []reconcile.Request {
+	return r.find(ctx, client.MatchingFields{accountIndex: name.String()})
 }
 
 // ofProject returns a request for each APIKey of the project that the given Project names.

@@ -77,6 +77,9 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.
 	case !over.IsZero() && !now.Before(over):
 		return controller.Verdict{Reason: v1alpha1.ReasonExpired,
 			Message: "spec.expiresAt has passed, and no " + what + " of this object works. Set a later one, or delete the object."}
+	case s.want.noAccount():
+		return controller.Verdict{Reason: v1alpha1.ReasonServiceAccountNotFound,
+			Message: fmt.Sprintf("The ServiceAccount %s does not exist. The operator grants it the project as soon as it exists.", s.want.account)}
 	case s.secret.exists && !s.secret.owned:
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
 			Message: fmt.Sprintf("The Secret %s was not made for this APIKey, so the operator leaves the Secret unchanged. Delete the Secret, or make another APIKey with another secret.name.", secretNameOf(object))}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -58,21 +60,30 @@ func wantOf(object *v1alpha1.APIKey, clusterIssuer string) (want, error) {
 	}
 	if spec.Identity != nil {
 		// A grant has no key to rotate. The grant of an earlier CLUSTER_ISSUER ends without an overlap.
-		w.request, w.revoke, w.overlap = "", nil, 0
+		w.request, w.revoke, w.overlap, w.account = "", nil, 0, accountOf(object)
 		w.identity, err = identityOf(object, clusterIssuer)
 	}
 	return w, err
 }
 
-// identityOf returns the identity of an object that has spec.identity. The error names the field and what is allowed.
+// accountOf returns the ServiceAccount of an object that has spec.identity.serviceAccountRef, or the zero name.
+func accountOf(object *v1alpha1.APIKey) types.NamespacedName {
+	if object.Spec.Identity == nil || object.Spec.Identity.ServiceAccountRef == nil {
+		return types.NamespacedName{}
+	}
+	account := object.Spec.Identity.ServiceAccountRef
+	return types.NamespacedName{Namespace: cmp.Or(account.Namespace, object.Namespace), Name: account.Name}
+}
+
+// identityOf returns the identity of an object that has spec.identity, without the uid of a ServiceAccount. The error names the field and what is allowed.
 func identityOf(object *v1alpha1.APIKey, clusterIssuer string) (auth.Identity, error) {
 	spec := object.Spec.Identity
 	identity := auth.Identity{Issuer: spec.Issuer, Subject: spec.Subject, Group: spec.Group}
-	if account := spec.ServiceAccountRef; account != nil {
+	if account := accountOf(object); account.Name != "" {
 		if clusterIssuer == "" {
 			return auth.Identity{}, errors.New("spec.identity.serviceAccountRef: the operator has no CLUSTER_ISSUER; allowed without it: issuer and subject, or issuer and group")
 		}
-		identity = auth.Identity{Issuer: clusterIssuer, Subject: "system:serviceaccount:" + cmp.Or(account.Namespace, object.Namespace) + ":" + account.Name}
+		identity = auth.Identity{Issuer: clusterIssuer, Subject: "system:serviceaccount:" + account.Namespace + ":" + account.Name}
 	}
 	if err := identity.Validate(); err != nil {
 		return auth.Identity{}, fmt.Errorf("spec.identity: allowed: %w", err)

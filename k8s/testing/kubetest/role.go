@@ -72,7 +72,7 @@ func (c *Cluster) grant(t testing.TB, component string, namespaces []string) str
 	}
 	var everywhere, watched []rbacv1.PolicyRule
 	for _, rule := range cluster.Rules {
-		if slices.Contains(rule.APIGroups, v1alpha1.Group) || slices.Contains(rule.Resources, "namespaces") {
+		if slices.Contains(rule.APIGroups, v1alpha1.Group) || slices.Contains(rule.Resources, "namespaces") || slices.Contains(rule.Resources, "serviceaccounts") {
 			everywhere = append(everywhere, rule)
 		} else {
 			watched = append(watched, rule)

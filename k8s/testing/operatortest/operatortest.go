@@ -40,7 +40,7 @@ func StartCredentials(t testing.TB, c *kubetest.Cluster, values types.Namespaced
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	secrets, err := metawatch.New(mgr, all.Namespaces(), log, noopmetric.NewMeterProvider())
+	secrets, err := metawatch.New(mgr, "Secret", all.Namespaces(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ type APIKeyIdentityApplyConfiguration struct {
 	// group is a group in the tokens' claim that TOKEN_ISSUERS names as groupsClaim.
 	Group *string `json:"group,omitempty"`
 	// serviceAccountRef is a ServiceAccount, whose pods prove the identity by projected tokens. The issuer is the
-	// operator's CLUSTER_ISSUER, and the subject is system:serviceaccount:NAMESPACE:NAME.
+	// operator's CLUSTER_ISSUER, and the subject is system:serviceaccount:NAMESPACE:NAME. The grant is for the uid of the
+	// account: it ends with the account, and a new account of the same name is granted anew.
 	ServiceAccountRef *APIKeyServiceAccountRefApplyConfiguration `json:"serviceAccountRef,omitempty"`
 }
 

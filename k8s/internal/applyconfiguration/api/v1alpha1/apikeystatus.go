@@ -31,7 +31,7 @@ type APIKeyStatusApplyConfiguration struct {
 	LastUsedAt *v1.Time `json:"lastUsedAt,omitempty"`
 	// rotateHandled is the last value of the annotation lectern.dev/rotate that the operator handled.
 	RotateHandled *string `json:"rotateHandled,omitempty"`
-	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
+	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, ServiceAccountNotFound, SecretNotOwned, SecretRefused,
 	// DatabaseUnavailable, Expired, Conflict, NotDeclared, NotGranted, Invalid or Deleting.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
