@@ -92,8 +92,8 @@
 // the account is gone or has another uid, the operator revokes the grant. Then it grants the new uid. If the operator
 // may not read ServiceAccounts, it keeps the grants that exist and makes no others.
 //
-// Version 0.1.0 made grants without a uid. The operator grants the uid and lets the old grant work for another hour, for
-// services of version 0.1.0. [state.termsOf] says how the old grant ends.
+// Version 0.1.0 made grants without a uid. The operator grants the uid, and lets the old grant work for another hour:
+// services of both versions run during an upgrade. See [state.termsOf] for the end of the old grant.
 //
 // # Deletion
 //
