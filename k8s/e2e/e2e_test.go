@@ -35,6 +35,7 @@ func TestEndToEnd(t *testing.T) {
 		{"proxy", false, r.testProxy},
 		{"region", false, r.testRegion},
 		{"identity", true, r.testIdentity},
+		{"account replaced", true, r.testAccountReplaced},
 		{"trace", false, r.testTrace},
 		{"sync", false, r.testSync},
 		{"retention", false, r.testRetention},

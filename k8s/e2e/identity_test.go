@@ -53,7 +53,7 @@ func (r *release) testIdentity(t *testing.T) {
 	var token atomic.Pointer[string]
 	renew := func() {
 		t.Helper()
-		fresh := r.token(t, r.namespace, "lectern")
+		fresh := r.token(t, r.namespace, "reader", "lectern")
 		r.awaitAccepted(t, fresh)
 		token.Store(&fresh)
 	}
@@ -99,10 +99,42 @@ func (r *release) testTokenRenewed(t *testing.T) {
 	t.Logf("the reader: %d reads, %d failed, %d tokens", c.Reads, c.Failed, c.Keys)
 }
 
-// token returns a new token of the ServiceAccount reader of a namespace. Without audiences it is for the API server.
-func (r *release) token(t *testing.T, namespace string, audiences ...string) string {
+// testAccountReplaced checks that the tokens of a deleted ServiceAccount end within seconds, and that a new account of the name is
+// granted anew. Its APIKey waits while there is no account.
+func (r *release) testAccountReplaced(t *testing.T) {
+	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"replaced"},"spec":{"projectId":"pr_demo","identity":{"serviceAccountRef":{"name":"replaced"}}}}`, "apply", "-f", "-")
+	answers := func(what, token string, want int) {
+		t.Helper()
+		took := eventually(t, what, func() error {
+			for range 10 { // of two pods
+				if status, body := r.lookAt(t, "entries", token); status != want {
+					return fmt.Errorf("%d: %.200s", status, body)
+				}
+			}
+			return nil
+		})
+		t.Logf("%s: %d after %v", what, want, took.Round(100*time.Millisecond))
+	}
+	var old string
+	for _, which := range []string{"an account", "a new account of the name"} {
+		r.kubectl(t, "wait", "--for=jsonpath={.status.conditions[0].reason}=ServiceAccountNotFound", "--timeout=5m", "apikey/replaced")
+		r.kubectl(t, "create", "serviceaccount", "replaced")
+		token := r.token(t, r.namespace, "replaced", "lectern")
+		answers(which, token, http.StatusOK)
+		if old != "" {
+			answers("the old token beside "+which, old, http.StatusUnauthorized)
+		}
+		old = token
+		r.kubectl(t, "delete", "serviceaccount", "replaced")
+		answers("the token after the deletion of "+which, old, http.StatusUnauthorized)
+	}
+	r.kubectl(t, "delete", "apikey/replaced")
+}
+
+// token returns a new token of a ServiceAccount. Without audiences it is for the API server.
+func (r *release) token(t *testing.T, namespace, account string, audiences ...string) string {
 	t.Helper()
-	args := []string{"--namespace", namespace, "create", "token", "reader", "--duration", "1h"}
+	args := []string{"--namespace", namespace, "create", "token", account, "--duration", "1h"}
 	for _, audience := range audiences {
 		args = append(args, "--audience", audience)
 	}
@@ -182,8 +214,8 @@ func (r *release) mustRefuse(t *testing.T, good string) {
 	r.kubectl(t, "--namespace", elsewhere, "create", "serviceaccount", "reader")
 	defer r.kubectl(t, "--namespace", elsewhere, "delete", "serviceaccount", "reader")
 	forged := map[string]string{
-		"another audience": r.token(t, r.namespace, "other"), "the API server's audience": r.token(t, r.namespace),
-		"another namespace's account": r.token(t, elsewhere, "lectern"), "1 MiB": strings.Repeat("a", 1<<20),
+		"another audience": r.token(t, r.namespace, "reader", "other"), "the API server's audience": r.token(t, r.namespace, "reader"),
+		"another namespace's account": r.token(t, elsewhere, "reader", "lectern"), "1 MiB": strings.Repeat("a", 1<<20),
 	}
 	if len(r.nodeExec) > 0 {
 		maps.Copy(forged, r.forge(t, good))
