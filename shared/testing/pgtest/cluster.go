@@ -47,7 +47,8 @@ func Kit(t testing.TB) string {
 }
 
 // NewCluster starts a coordinator and workers with the program citus in the folder in CITUS_KIT. Each node has the
-// given settings in addition to the usual ones. The cluster is stopped and removed when t or the process ends.
+// given settings in addition to the usual ones. When t or the process ends, a process stops and removes the cluster.
+// That takes up to 20 seconds, for which t does not wait.
 // Without CITUS_KIT it does the same as [Kit].
 func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	t.Helper()
@@ -72,15 +73,7 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	t.Cleanup(func() {
-		if _, err := c.run("down"); err != nil {
-			t.Errorf("pgtest: %v", err)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("pgtest: %v", err)
-		}
-		j.dismiss()
-	})
+	t.Cleanup(j.cleanUp)
 	c.must(t, "install")
 	url := c.must(t, "up", strconv.Itoa(workers+1))
 	if c.Instance, err = given(strings.TrimSpace(url)); err != nil {

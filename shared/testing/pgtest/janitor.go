@@ -58,3 +58,9 @@ func (j *janitor) dismiss() {
 	_ = j.cmd.Wait() // the error only says that it was killed
 	_ = j.line.Close()
 }
+
+// cleanUp lets the janitor clean up now, and does not wait for it.
+func (j *janitor) cleanUp() {
+	_ = j.line.Close()
+	go func() { _ = j.cmd.Wait() }() // without it, the ended janitor would stay a zombie
+}
