@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,7 @@ func startFleet(t *testing.T) *fleet {
 		cluster: pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'"), redis: redistest.Start(t),
 		of: map[routes.Service]*servicetest.Process{},
 	}
+	programs := servicetest.BuildAll(t, "../..", "./entries/cmd/entries", "./embeddables/cmd/embeddables", "./experiments/cmd/experiments", "./region/cmd/region")
 	keys := f.cluster.Database(t, pgkeys.Schema())
 	f.keys = authtest.On(t, keys, f.redis.URL)
 	environ := map[string]string{
@@ -71,7 +73,7 @@ func startFleet(t *testing.T) *fleet {
 			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
 		})}
 		(&servicetest.Service{Backing: b}).Exec(t, "DROP TABLE "+name+"_migrations")
-		binary := servicetest.BuildOf(t, "../..", "./"+name+"/cmd/"+name)
+		binary := filepath.Join(programs, name)
 		f.of[service] = servicetest.StartProcess(t, b, binary, environ)
 		tables[f.cluster.Superuser(b.DB)] = table
 		if service == routes.Entries {

@@ -51,12 +51,26 @@ func Build(t testing.TB, pkg string) string {
 func BuildOf(t testing.TB, module, pkg string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, pkg)
+	build(t, module, binary, pkg)
+	return binary
+}
+
+// BuildAll compiles the commands in some folders of a module as [BuildOf] does, but all at once. It returns the folder in
+// which they are by the names of their folders.
+func BuildAll(t testing.TB, module string, pkgs ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	build(t, module, folder+"/", pkgs...)
+	return folder
+}
+
+func build(t testing.TB, module, to string, pkgs ...string) {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", to}, pkgs...)...)
 	cmd.Dir = module
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s of %s: %v\n%s", pkg, module, err, out)
+		t.Fatalf("build %v of %s: %v\n%s", pkgs, module, err, out)
 	}
-	return binary
 }
 
 // StartProcess runs a built service on b until t ends. environ overrides [Backing.Environ].
