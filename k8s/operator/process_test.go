@@ -147,7 +147,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	keys := authtest.New(t, redistest.Start(t).URL)
 	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
 	environ := keyEnviron(keys)
-	const objects, rounds = 20, 12
+	const objects, rounds = 20, 5
 	var all []*v1alpha1.APIKey
 	for i := range objects {
 		all = append(all, newKey(fmt.Sprintf("reports-%d", i)))
