@@ -17,7 +17,6 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // world is an object that people, other programs, faults and crashes change, with the expected state.
@@ -358,8 +357,14 @@ func (w *world) end() {
 	}
 }
 
-// property runs random sequences, and checks that nothing is lost.
-func property(t *testing.T) {
+// TestProperty runs random sequences, and checks that nothing is lost. It runs 25, or those of -rapid.checks.
+func TestProperty(t *testing.T) {
+	t.Parallel()
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("25"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b := setup(t)
 	var worlds atomic.Int64
 	rapid.Check(t, func(rt *rapid.T) {
@@ -375,22 +380,4 @@ func property(t *testing.T) {
 			_ = w.client.Delete(context.Background(), w.object)
 		}
 	})
-}
-
-func TestProperty(t *testing.T) {
-	t.Parallel()
-	f := flag.Lookup("rapid.checks")
-	before := f.Value.String()
-	if err := f.Value.Set("12"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Value.Set(before) })
-	property(t)
-}
-
-// TestLongProperty runs a hundred sequences, or those of -rapid.checks. It is not parallel, because TestProperty changes that
-// flag.
-func TestLongProperty(t *testing.T) {
-	needs.Long(t)
-	property(t)
 }
