@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
-	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -155,32 +153,17 @@ func beginTx(ctx context.Context, w *Writer, project string, entries []entry.Ent
 }
 
 // TestFeedModel runs random histories of writers, transactions that commit late or roll back, removals, processes
-// that are killed, and readers. At the end each reader's copy equals the tables.
+// that are killed, and readers. At the end each reader's copy equals the tables. Each history has a project of its own. There
+// are 40, or those of -rapid.checks.
 func TestFeedModel(t *testing.T) {
 	t.Parallel()
-	checkHistories(t, 30)
-}
-
-// TestLongFeedModel runs more histories than TestFeedModel.
-func TestLongFeedModel(t *testing.T) {
-	needs.Long(t)
-	checkHistories(t, 270)
-}
-
-func checkHistories(t *testing.T, n int) {
 	db := pgtest.Database(t, Schema())
 	reader := openPool(t, db.ReaderURL)
-	runHistories(t, n, db, New(reader, reader))
-}
-
-// runHistories runs n histories, each in a project of its own. The flag -rapid.checks replaces n.
-func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set(strconv.Itoa(n))
-		defer func() { _ = checks.Value.Set(checks.DefValue) }()
-	}
 	owner := openPool(t, db.OwnerURL)
-	w, m := NewWriter(openPool(t, db.IngestURL)), NewRemover(owner)
+	s, w, m := New(reader, reader), NewWriter(openPool(t, db.IngestURL)), NewRemover(owner)
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set("40")
+	}
 	history := 0
 	rapid.Check(t, func(t *rapid.T) {
 		history++
