@@ -300,12 +300,12 @@ func exact(t *testing.T, size int64) {
 	check(w.request(call{target: w.url("/")}), fmt.Sprintf("0 %x", sha256.Sum256(nil)))
 }
 
-// TestLongBytesAreExact sends 256 MiB in each direction. The process, which contains both ends and the proxy, must stay
+// TestLongBytesAreExact sends 128 MiB in each direction. The process, which contains both ends and the proxy, must stay
 // below 64 MiB.
 func TestLongBytesAreExact(t *testing.T) {
 	needs.Long(t)
-	exact(t, 256<<20)
-	t.Run(overHTTP1, func(t *testing.T) { exact(t, 256<<20) })
+	exact(t, 128<<20)
+	t.Run(overHTTP1, func(t *testing.T) { exact(t, 128<<20) })
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Skip("no /proc")
