@@ -33,8 +33,8 @@ func TestLongHostileClients(t *testing.T) {
 	}{
 		{"slowloris", 200, func(c *faulttest.Raw) { c.Say(get) }, "X-A: b\r\n", false},
 		{"slow request line", 200, func(c *faulttest.Raw) { c.Say("G") }, "E", false},
-		{"idle from the start", 1000, func(*faulttest.Raw) {}, "", false},
-		{"idle after a request", 1000, func(c *faulttest.Raw) {
+		{"idle from the start", 300, func(*faulttest.Raw) {}, "", false},
+		{"idle after a request", 300, func(c *faulttest.Raw) {
 			c.Say(get + "\r\n")
 			if status, _, _, err := c.Answer("GET"); err != nil || status != 200 {
 				t.Errorf("%d, %v", status, err)

@@ -129,7 +129,7 @@ func TestKilledIngest(t *testing.T) {
 	killAndResend(t, servicetest.NewBacking(t, store.Schema()), servicetest.Self(t), 30_000)
 }
 
-// TestLongManyLines does the same with 300,000 lines, which need no more memory than a thousand. It then exports
+// TestLongManyLines does the same with 200,000 lines, which need no more memory than a thousand. It then exports
 // all of them in one request.
 func TestLongManyLines(t *testing.T) {
 	needs.Long(t)
@@ -141,10 +141,10 @@ func TestLongManyLines(t *testing.T) {
 	}
 	_, peakOfThousand := small.Memory(t)
 	small.Kill()
-	const n = 300_000
+	const n = 200_000
 	s := killAndResend(t, b, binary, n)
 	_, peak := s.Memory(t)
-	t.Logf("peak memory: %d MiB after 1,000 lines, %d MiB after 300,000", peakOfThousand>>20, peak>>20)
+	t.Logf("peak memory: %d MiB after 1,000 lines, %d MiB after 200,000", peakOfThousand>>20, peak>>20)
 	if peak > peakOfThousand+64<<20 {
 		t.Errorf("memory grew from %d to %d MiB", peakOfThousand>>20, peak>>20)
 	}
@@ -176,7 +176,7 @@ func TestLongManyLines(t *testing.T) {
 		}
 		resp.Body.Close()
 		_, peak := export.Memory(t)
-		t.Logf("export of 300,000 %s: peak memory %d MiB", direction, peak>>20)
+		t.Logf("export of 200,000 %s: peak memory %d MiB", direction, peak>>20)
 		// make bench measures the exact figure. This bound only detects memory that grows, even on a busy machine.
 		if rows != n || peak > 96<<20 {
 			t.Errorf("%s: %d rows, peak memory %d MiB", direction, rows, peak>>20)
