@@ -220,7 +220,7 @@ const pageTimeout = 5 * time.Minute
 func (b *tab) until(what, expression string) {
 	b.Helper()
 	began := time.Now()
-	for {
+	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 250*time.Millisecond) {
 		// During a navigation there is no page to evaluate the expression.
 		var holds bool
 		err := chromedp.Run(b.ctx, chromedp.Evaluate(`!!(`+expression+`)`, &holds))
@@ -232,7 +232,7 @@ func (b *tab) until(what, expression string) {
 			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`[location.href, document.querySelector("dialog")?.innerText ?? "no dialog", (document.querySelector("main") ?? document.body).innerText].join("\n")`, &text))
 			b.Fatalf("%s: not within %v (%v). The page says:\n%.1000s", what, pageTimeout, err, text)
 		}
-		time.Sleep(20 * time.Millisecond) // Each look takes the time of the page that is waited for.
+		time.Sleep(pause) // Each look takes the time of the page that is waited for, so looks become rarer.
 	}
 }
 
