@@ -294,6 +294,7 @@ func holds(t *testing.T, text string, folders ...string) (n int) {
 // TestLongKilled checks that a copy is exact, although the program and the server of the bucket are killed while the
 // source writes. Once the copy has passed an erasure, nothing of the person is in it, with or without versions of a bucket.
 func TestLongKilled(t *testing.T) {
+	const rounds = 5
 	g := newGateway(t)
 	for _, kind := range []string{"postgres", "folder", "bucket", "versions"} {
 		t.Run(kind, func(t *testing.T) {
@@ -348,7 +349,7 @@ func TestLongKilled(t *testing.T) {
 				}
 			}
 			killed := 0
-			for n := range 8 {
+			for n := range rounds {
 				id, canary := fmt.Sprintf("person-%d", n), fmt.Sprintf("canary-%s-%d", kind, n)
 				for i := range 5 {
 					s.put(t, fmt.Sprintf("en_%d", 3*n+i), "x") // some anew, some again
@@ -372,7 +373,7 @@ func TestLongKilled(t *testing.T) {
 				}
 				p.must(t, "--verify")
 			}
-			if t.Logf("%d of 24 runs were killed", killed); killed == 0 {
+			if t.Logf("%d of %d runs were killed", killed, 3*rounds); killed == 0 {
 				t.Error("no run was killed")
 			}
 		})
