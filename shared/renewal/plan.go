@@ -34,6 +34,8 @@ type State struct {
 	// request failed.
 	Failures int    `json:"failures,omitempty"`
 	Fault    string `json:"fault,omitempty"`
+	// Warning says what was odd about the answer with the present token.
+	Warning string `json:"warning,omitempty"`
 	// ClaimedAt is when a request began whose answer is not stored yet. A claim that has ended makes a request due.
 	ClaimedAt time.Time `json:"claimedAt,omitzero"`
 }
@@ -53,6 +55,7 @@ type Answer struct {
 	Refresh string        // the refresh token of the answer, even if the answer is of no other use; "": the answer has none
 	Life    time.Duration // of the token, from the start of the request
 	Fault   string        // why there is no token; "": there is one
+	Warning string        // see [State]
 	Refused bool          // an early retry of the failed request would not help
 }
 
@@ -118,7 +121,8 @@ func (s State) answered(a Answer) State {
 	s.ClaimedAt = time.Time{}
 	s.Refresh = cmp.Or(a.Refresh, s.Refresh) // also of an answer without a token: the provider may accept no other any more
 	if a.Fault == "" {
-		s.ExpiresAt, s.NextAt, s.Failures, s.Fault = sent.Add(a.Life), sent.Add(max(a.Life*2/3, shortest)), 0, ""
+		s.ExpiresAt, s.NextAt = sent.Add(a.Life), sent.Add(max(a.Life*2/3, shortest))
+		s.Failures, s.Fault, s.Warning = 0, "", a.Warning
 		return s
 	}
 	delay := longest

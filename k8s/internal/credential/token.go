@@ -44,7 +44,11 @@ func verdictOn(s renewal.State, now time.Time) controller.Verdict {
 	valid := s.ExpiresAt.After(now)
 	switch {
 	case valid && s.Fault == "":
-		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: fmt.Sprintf("The operator fetched a token that expires at %s, and fetches the next one at %s.", expires, s.NextAt.UTC().Format(time.RFC3339))}
+		v := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: fmt.Sprintf("The operator fetched a token that expires at %s, and fetches the next one at %s.", expires, s.NextAt.UTC().Format(time.RFC3339))}
+		if v.Warns = s.Warning != ""; v.Warns {
+			v.Message += " Warning: " + s.Warning + "."
+		}
+		return v
 	case valid:
 		return controller.Verdict{Ready: true, Warns: true, Reason: v1alpha1.ReasonFetchFailing, Message: fmt.Sprintf("The token expires at %s. The operator cannot fetch the next one, and retries: %s.", expires, s.Fault)}
 	case s.Fault != "":
@@ -263,7 +267,7 @@ func (t *tokens) unwritable(err error) (controller.Verdict, time.Duration, error
 
 // answerOf returns the outcome of a request. If the endpoint refused the refresh token, the fault also says what to do.
 func answerOf(object *v1alpha1.Credential, token tokenendpoint.Token, err error) *renewal.Answer {
-	answer := &renewal.Answer{Refresh: token.Refresh, Life: token.Life}
+	answer := &renewal.Answer{Refresh: token.Refresh, Life: token.Life, Warning: token.Warning}
 	if err == nil {
 		return answer
 	}
