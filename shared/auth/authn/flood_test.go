@@ -61,8 +61,8 @@ func get(h http.Handler, address, path, credential string) *http.Response {
 	return w.Result()
 }
 
-// lookups returns the number of look-ups in Postgres.
-func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
+// lookups returns the number of look-ups in a layer, such as postgres.
+func lookups(t *testing.T, reader *metric.ManualReader, layer string) (n int64) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &data); err != nil {
@@ -74,7 +74,7 @@ func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 				continue
 			}
 			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
-				if layer, _ := p.Attributes.Value(attribute.Key("layer")); layer.AsString() == "postgres" {
+				if l, _ := p.Attributes.Value(attribute.Key("layer")); l.AsString() == layer {
 					n += p.Value
 				}
 			}
@@ -142,6 +142,58 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestRefusalsCostTheSame checks that refused credentials with rights elsewhere, or with rights before, need the look-ups of
+// an unknown credential. So the time of an answer does not show these rights. An imported key is an exception: no store
+// is asked unless some project has the key.
+func TestRefusalsCostTheSame(t *testing.T) {
+	t.Parallel()
+	issuer := issuertest.Start(t)
+	k := authtest.New(t, redistest.Start(t).URL)
+	if err := k.Config.Issuers.UnmarshalText([]byte(issuer.Setting())); err != nil {
+		t.Fatal(err)
+	}
+	reader := metric.NewManualReader()
+	h := serve(k.Authenticator(authn.Options{Meter: metric.NewMeterProvider(metric.WithReader(reader))}))
+	revoked := func(o pgkeys.MintOptions) string {
+		o.ProjectID = "p"
+		key, r := k.Minted(o)
+		if _, err := k.Revoke(t.Context(), "p", r.ID); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	identity := func(subject, group string) pgkeys.MintOptions {
+		return pgkeys.MintOptions{ProjectID: "q", Identity: auth.Identity{Issuer: issuer.URL, Subject: subject, Group: group}}
+	}
+	unknown, _ := auth.Mint()
+	k.Minted(identity("elsewhere", ""))
+	k.Minted(identity("", "elsewhere"))
+	revoked(identity("revoked", ""))
+	revoked(identity("", "revoked"))
+	member := func(group string) string {
+		return issuer.Token("member of "+group, map[string]any{"groups": []string{group}})
+	}
+	for kind, tt := range map[string]struct {
+		credentials     []string // the first is unknown
+		redis, postgres int64
+	}{
+		"keys":     {[]string{unknown.Reveal(), k.Key("q"), revoked(pgkeys.MintOptions{})}, 1, 1},
+		"subjects": {[]string{issuer.Token("unknown", nil), issuer.Token("elsewhere", nil), issuer.Token("revoked", nil)}, 1, 1},
+		"groups":   {[]string{member("unknown"), member("elsewhere"), member("revoked")}, 0, 1},
+	} {
+		for n, credential := range tt.credentials {
+			redis, postgres := lookups(t, reader, "redis"), lookups(t, reader, "postgres")
+			if status := get(h, "192.0.2.1", "/projects/p/entries", credential).StatusCode; status != 401 {
+				t.Fatalf("%s, %d: status %d", kind, n, status)
+			}
+			redis, postgres = lookups(t, reader, "redis")-redis, lookups(t, reader, "postgres")-postgres
+			if redis != tt.redis || postgres != tt.postgres {
+				t.Errorf("%s, %d: %d look-ups in Redis and %d in Postgres, want %d and %d", kind, n, redis, postgres, tt.redis, tt.postgres)
+			}
+		}
+	}
+}
+
 func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() string) {
 	const flooder, other = "192.0.2.1", "192.0.2.2"
 	const clients = 16
@@ -151,7 +203,7 @@ func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() stri
 	eventually.True(t, "the credential is accepted", func() bool { return get(h, flooder, path, inUse()).StatusCode == 200 })
 
 	const spell = 1500 * time.Millisecond // longer than a copy of a key is used
-	before := lookups(t, reader)
+	before := lookups(t, reader, "postgres")
 	var (
 		unauthorized, limited atomic.Int64
 		wg                    sync.WaitGroup
@@ -193,10 +245,13 @@ func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() stri
 	wg.Wait()
 	took := time.Since(start)
 
-	reached := lookups(t, reader) - before
+	reached := lookups(t, reader, "postgres") - before
 	windows := int64(took/time.Second) + 2
 	most := windows*int64(trustedkeys.RefusedPerSecond+clients) + int64(fresh) + int64(took/(700*time.Millisecond)) + 1
 	t.Logf("%d answers 401, %d answers 429, %d look-ups in Postgres, at most %d may be", unauthorized.Load(), limited.Load(), reached, most)
+	if guesses, most := unauthorized.Load(), windows*int64(trustedkeys.RefusedPerSecond+clients); guesses > most {
+		t.Errorf("%d guesses were tried, want at most %d", guesses, most)
+	}
 	if reached > most {
 		t.Errorf("%d look-ups reached Postgres, want at most %d", reached, most)
 	}
