@@ -31,6 +31,8 @@ type endpoint struct {
 	answer   func(w http.ResponseWriter) bool // answers in place of the endpoint if it returns true; nil: never
 	life     int                              // seconds
 	refresh  string                           // the valid refresh token
+	former   string                           // another one, which it replaced and still accepts; "": none
+	sent     []string                         // refresh tokens
 	forms    []map[string][]string
 	inFlight int
 	most     int // requests at a time
@@ -61,7 +63,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := map[string]any{"access_token": fmt.Sprintf("token-%d", len(e.forms)+1), "token_type": "Bearer", "expires_in": e.life}
 	if r.Form.Get("grant_type") == "refresh_token" {
-		if r.Form.Get("refresh_token") != e.refresh {
+		sent := r.Form.Get("refresh_token")
+		e.sent = append(e.sent, sent)
+		if sent != e.refresh && (e.former == "" || sent != e.former) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
 			return
@@ -159,6 +163,7 @@ func TestFetchedCredential(t *testing.T) {
 	}
 	awaitToken(t, c, cred, "token-1")
 	e.set(func(e *endpoint) {
+		e.life = -1
 		if got := fmt.Sprint(e.forms); got != "[map[audience:[https://api.example.com] grant_type:[client_credentials] scope:[read write]]]" {
 			t.Errorf("was asked %s", got)
 		}
@@ -175,9 +180,12 @@ func TestFetchedCredential(t *testing.T) {
 	awaitToken(t, c, cred, "token-1")
 	e.set(func(e *endpoint) { e.answer = nil })
 	now.later(t, c, 10*time.Second)
-	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	if said := c.AwaitReady(t, cred, v1alpha1.ReasonValid); said.Status != metav1.ConditionTrue || !strings.HasSuffix(said.Message, " Warning: the expires_in of the token endpoint's answer is no life, so the operator assumes an hour.") {
+		t.Errorf("says %+v", said)
+	}
 	awaitToken(t, c, cred, "token-2")
-	now.later(t, c, 41*time.Minute) // two thirds of the life of token-2
+	e.set(func(e *endpoint) { e.life = 3600 })
+	now.later(t, c, 41*time.Minute) // two thirds of the assumed life of token-2
 	awaitToken(t, c, cred, "token-3")
 	e.set(func(e *endpoint) {
 		e.answer = func(w http.ResponseWriter) bool {
