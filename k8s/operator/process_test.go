@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -36,10 +37,9 @@ type process struct {
 	dead chan struct{}
 }
 
-// kubeconfig writes a kubeconfig for c's server, and returns its path.
-func kubeconfig(t testing.TB, c *kubetest.Cluster) string {
+// kubeconfig writes a configuration as a kubeconfig, and returns its path.
+func kubeconfig(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
-	cfg := c.Config()
 	all := clientcmdapi.NewConfig()
 	all.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	all.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}
@@ -145,7 +145,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	c := kubetest.Start(t)
 	declare(t, c)
 	keys := authtest.New(t, redistest.Start(t).URL)
-	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
+	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c.Config())
 	environ := keyEnviron(keys)
 	const objects, rounds = 20, 5
 	var all []*v1alpha1.APIKey

@@ -41,7 +41,7 @@ func TestLongScale(t *testing.T) {
 	environ := keyEnviron(keys)
 	maps.Copy(environ, withRegion(region))
 	valuesFor(t, c, environ)
-	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
+	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c.Config())
 
 	var wg sync.WaitGroup
 	for worker := range 8 {
