@@ -7,8 +7,8 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
 
@@ -74,19 +74,19 @@ func (c Config) Validate() error {
 		{"RATE_LIMIT", c.RateLimit},
 		{"ANON_RATE_LIMIT", c.AnonRateLimit},
 	} {
-		if n.value < 0 || n.value > rates.Max {
-			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", rates.Max)))
+		if n.value < 0 || n.value > limits.MaxRate {
+			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", limits.MaxRate)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // KeyRate returns the rate of a key that has no rate of its own. The burst is twice the requests of a second.
-func (c Config) KeyRate() rates.Rate {
-	return rates.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
+func (c Config) KeyRate() limits.Rate {
+	return limits.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
 }
 
 // AnonymousRate returns the rate of a client network that sends no key. The burst is twice the requests of a second.
-func (c Config) AnonymousRate() rates.Rate {
-	return rates.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
+func (c Config) AnonymousRate() limits.Rate {
+	return limits.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 func TestConfigValidate(t *testing.T) {
@@ -16,8 +16,8 @@ func TestConfigValidate(t *testing.T) {
 	if err := config.Load(&cfg, map[string]string{"AUTH_DATABASE_URL": "postgres://r@h/auth", "REDIS_URL": "redis://h"}); err != nil {
 		t.Fatal(err)
 	}
-	want := [2]rates.Rate{{PerSecond: 1000, Burst: 2000}, {PerSecond: 200, Burst: 400}}
-	if diff := cmp.Diff(want, [2]rates.Rate{cfg.KeyRate(), cfg.AnonymousRate()}); diff != "" {
+	want := [2]limits.Rate{{PerSecond: 1000, Burst: 2000}, {PerSecond: 200, Burst: 400}}
+	if diff := cmp.Diff(want, [2]limits.Rate{cfg.KeyRate(), cfg.AnonymousRate()}); diff != "" {
 		t.Error(diff)
 	}
 	faulty := map[string]string{

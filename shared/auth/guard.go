@@ -9,7 +9,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/limits"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
 )
 
 // KeyHeader is the request header with an API key, an administrator's key, or the shared key of a trusted service.
@@ -19,14 +18,14 @@ const KeyHeader = "X-Api-Key"
 // answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
-	limiter   *rates.Limiter
-	keyRate   rates.Rate
-	anonymous rates.Rate
+	limiter   *limits.Limiter
+	keyRate   limits.Rate
+	anonymous limits.Rate
 }
 
 // NewGuard returns a Guard. keyRate is the rate of a key that has no rate of its own. anonymous is the rate of a client
 // network that sends no key.
-func NewGuard(v *Verifier, l *rates.Limiter, keyRate, anonymous rates.Rate) *Guard {
+func NewGuard(v *Verifier, l *limits.Limiter, keyRate, anonymous limits.Rate) *Guard {
 	return &Guard{verifier: v, limiter: l, keyRate: keyRate, anonymous: anonymous}
 }
 
@@ -114,15 +113,15 @@ func (g *Guard) Projects(next func(w http.ResponseWriter, r *http.Request, princ
 // error is the apierr to answer, or the error of ctx. The apierr is Unauthorized, InsufficientScope, RateLimited or
 // Unavailable, for example. The Result is zero if the key was not verified. Otherwise Check writes the key's id, project
 // and expiry to the request's Info.
-func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, rates.Result, error) {
+func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, limits.Result, error) {
 	return g.check(ctx, projectID, g.verifier.o.Issuers.parseCredential(key), scope)
 }
 
 // check does the work of [Guard.Check]. If scope is 0, check does not look at scopes.
-func (g *Guard) check(ctx context.Context, projectID string, c Credential, scope Scope) (Principal, rates.Result, error) {
+func (g *Guard) check(ctx context.Context, projectID string, c Credential, scope Scope) (Principal, limits.Result, error) {
 	p, err := g.verify(ctx, projectID, c)
 	if err != nil {
-		return Principal{}, rates.Result{}, err
+		return Principal{}, limits.Result{}, err
 	}
 	info := httpapi.InfoFrom(ctx)
 	info.KeyID, info.ProjectID, info.KeyExpires = p.KeyID, p.ProjectID, p.ExpiresAt
@@ -197,10 +196,10 @@ func tooMany(retryAfter time.Duration) error {
 
 // rateOf returns the rate of p's key. A key without a rate of its own has the default rate. A key's own rate has a
 // burst in the same proportion as the default rate. If the default rate is 0, no key has a limit.
-func (g *Guard) rateOf(p Principal) rates.Rate {
+func (g *Guard) rateOf(p Principal) limits.Rate {
 	if p.Rate == 0 || g.keyRate.PerSecond == 0 {
 		return g.keyRate
 	}
 	burst := int64(p.Rate) * int64(g.keyRate.Burst) / int64(g.keyRate.PerSecond)
-	return rates.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), rates.Max))}
+	return limits.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), limits.MaxRate))}
 }

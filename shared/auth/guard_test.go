@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -26,10 +26,10 @@ type api struct {
 	router http.Handler
 }
 
-func serve(t *testing.T, keyRate, anonymous rates.Rate) *api {
+func serve(t *testing.T, keyRate, anonymous limits.Rate) *api {
 	t.Helper()
 	a := &api{bench: setup(t, auth.VerifierOptions{})}
-	limiter := rates.New(redistest.Client(redistest.Start(t)), rates.Options{})
+	limiter := limits.NewLimiter(redistest.Client(redistest.Start(t)), limits.LimiterOptions{})
 	g := auth.NewGuard(a.Verifier, limiter, keyRate, anonymous)
 	say := func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Query().Has("fail") {
@@ -90,7 +90,7 @@ func unauthorized(project any) map[string]any {
 }
 
 func TestProtect(t *testing.T) {
-	a := serve(t, rates.Rate{PerSecond: 1000, Burst: 2000}, rates.Rate{})
+	a := serve(t, limits.Rate{PerSecond: 1000, Burst: 2000}, limits.Rate{})
 	other, _ := auth.Mint()
 	a.store.put(auth.Record{ID: "key_2", ProjectID: "q", Scopes: auth.DefaultScopes}, other.Reveal())
 	for _, tt := range []struct {
@@ -154,7 +154,7 @@ func TestProtect(t *testing.T) {
 }
 
 func TestProtectKeepsTheRate(t *testing.T) {
-	a := serve(t, rates.Rate{PerSecond: 1, Burst: 3}, rates.Rate{})
+	a := serve(t, limits.Rate{PerSecond: 1, Burst: 3}, limits.Rate{})
 	slow, _ := auth.Mint()
 	a.store.put(auth.Record{ID: "key_slow", ProjectID: "p", Scopes: auth.DefaultScopes, Rate: 2}, slow.Reveal())
 	for _, tt := range []struct {
@@ -188,7 +188,7 @@ func TestProtectKeepsTheRate(t *testing.T) {
 }
 
 func TestOptionalAndAnonymous(t *testing.T) {
-	a := serve(t, rates.Rate{PerSecond: 1000, Burst: 2000}, rates.Rate{PerSecond: 1, Burst: 2})
+	a := serve(t, limits.Rate{PerSecond: 1000, Burst: 2000}, limits.Rate{PerSecond: 1, Burst: 2})
 	for _, tt := range []struct {
 		name   string
 		path   string

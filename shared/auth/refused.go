@@ -9,7 +9,7 @@ import (
 )
 
 // refused counts the refused credentials of each client network, whatever their kind.
-type refused struct{ counts *trustedkeys.Refusals }
+type refused struct{ counts *limits.Refusals }
 
 func networkOf(ctx context.Context) string {
 	return limits.NetworkOf(httpapi.InfoFrom(ctx).ClientAddress)

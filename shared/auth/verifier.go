@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -110,7 +110,7 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
 		store:   store,
 		o:       o,
-		refused: refused{trustedkeys.NewRefusals(o.UnknownRate)},
+		refused: refused{limits.NewRefusals(o.UnknownRate)},
 		slots:   semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
 	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{

@@ -7,21 +7,23 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // Set holds the hashes of the configured keys, and counts the refused keys of each client network. A Set may be used
 // from several goroutines.
 type Set struct {
 	hashes  [][sha256.Size]byte
-	refused *Refusals
+	refused *limits.Refusals
 }
 
 // New returns the Set of keys. An empty Set refuses every key.
 func New(keys []config.Secret) *Set {
-	s := &Set{make([][sha256.Size]byte, len(keys)), NewRefusals(RefusedPerSecond)}
+	s := &Set{make([][sha256.Size]byte, len(keys)), limits.NewRefusals(limits.RefusedPerSecond)}
 	for i, k := range keys {
 		s.hashes[i] = sha256.Sum256([]byte(k.Reveal()))
 	}
@@ -106,5 +108,5 @@ func (s *Set) index(key string) int {
 
 // ErrTooMany returns the apierr RateLimited for a client whose network has sent too many refused keys.
 func ErrTooMany() error {
-	return apierr.New(apierr.RateLimited, "Too many refused keys came from this address. Try again after the time that Retry-After gives.").After(window)
+	return apierr.New(apierr.RateLimited, "Too many refused keys came from this address. Try again after the time that Retry-After gives.").After(time.Second)
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // buckets limits rates in this process alone, by the generic cell rate algorithm, for a proxy without Redis.
@@ -22,9 +22,9 @@ func newBuckets(now func() time.Time) *buckets {
 
 // Allow reports whether the rate allows a request of key, and counts the request if so. A rate of 0 requests per second
 // is no limit, and a burst of 0 counts as 1.
-func (b *buckets) Allow(_ context.Context, key string, rate rates.Rate) rates.Result {
+func (b *buckets) Allow(_ context.Context, key string, rate limits.Rate) limits.Result {
 	if rate.PerSecond <= 0 {
-		return rates.Result{Allowed: true}
+		return limits.Result{Allowed: true}
 	}
 	rate.Burst = max(1, rate.Burst)
 	every := time.Second / time.Duration(rate.PerSecond)
@@ -38,8 +38,8 @@ func (b *buckets) Allow(_ context.Context, key string, rate rates.Rate) rates.Re
 	}
 	next := due.Add(every)
 	if over := next.Sub(now) - room; over > 0 {
-		return rates.Result{Rate: rate, ResetAfter: due.Sub(now), RetryAfter: over}
+		return limits.Result{Rate: rate, ResetAfter: due.Sub(now), RetryAfter: over}
 	}
 	b.due[key] = next
-	return rates.Result{Rate: rate, Allowed: true, Remaining: int((room - next.Sub(now)) / every), ResetAfter: next.Sub(now)}
+	return limits.Result{Rate: rate, Allowed: true, Remaining: int((room - next.Sub(now)) / every), ResetAfter: next.Sub(now)}
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
 	"github.com/lectern-dev/lectern/shared/limits"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -38,7 +37,7 @@ import (
 // Keys checks API keys, and limits the rate of callers without a key.
 type Keys interface {
 	// Check returns an error unless key is valid for the project and scope, and within its rate; see auth.Guard.
-	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, rates.Result, error)
+	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, limits.Result, error)
 	// CheckAddress counts a request without a key against its client's rate. Over the rate, the error is the refusal;
 	// see auth.Guard.
 	CheckAddress(ctx context.Context, address string) error
@@ -46,7 +45,7 @@ type Keys interface {
 
 // Rates limits the rates of endpoints. Each endpoint has a key of its own.
 type Rates interface {
-	Allow(ctx context.Context, key string, rate rates.Rate) rates.Result
+	Allow(ctx context.Context, key string, rate limits.Rate) limits.Result
 }
 
 // Options holds the parts that a Handler uses, and the limits of requests.

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // enter counts the request against the limits of its endpoint. The caller must call leave at the end of the request.
 // The error is the refusal of a request over a limit.
 func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), err error) {
 	if e.Limits.PerSecond > 0 {
-		rate := h.o.Rates.Allow(ctx, "proxy:"+e.Name, rates.Rate{PerSecond: e.Limits.PerSecond, Burst: e.Limits.Burst})
+		rate := h.o.Rates.Allow(ctx, "proxy:"+e.Name, limits.Rate{PerSecond: e.Limits.PerSecond, Burst: e.Limits.Burst})
 		if !rate.Allowed {
 			return nil, tooMany("too many requests come to this endpoint", max(rate.RetryAfter, time.Millisecond))
 		}

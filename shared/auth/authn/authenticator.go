@@ -19,12 +19,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/citus"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/shutdown"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 const (
@@ -76,7 +75,7 @@ type Authenticator struct {
 	// Verifier verifies keys for Guard.
 	Verifier *auth.Verifier
 	// Limiter limits rates for Guard.
-	Limiter *rates.Limiter
+	Limiter *limits.Limiter
 	// Redis is the shared client, which Close closes, or nil without Redis.
 	Redis *redisdb.Client
 
@@ -131,9 +130,9 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 			return nil, err
 		}
 		keys = rediskeys.NewStore(redisdb.Commands(a.Redis), keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
-		a.Limiter = rates.New(redisdb.Commands(a.Redis), rates.Options{Log: o.Log})
+		a.Limiter = limits.NewLimiter(redisdb.Commands(a.Redis), limits.LimiterOptions{Log: o.Log})
 	} else {
-		a.Limiter = rates.New(nil, rates.Options{Log: o.Log})
+		a.Limiter = limits.NewLimiter(nil, limits.LimiterOptions{Log: o.Log})
 		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
 			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
 		}
@@ -148,7 +147,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
 		Foreign: foreign, Issuers: issuers, Uses: a.uses,
-		MaxLookups: maxLookups, LookupLimit: 2 * o.Pool.AcquireTimeout, UnknownRate: trustedkeys.RefusedPerSecond,
+		MaxLookups: maxLookups, LookupLimit: 2 * o.Pool.AcquireTimeout, UnknownRate: limits.RefusedPerSecond,
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

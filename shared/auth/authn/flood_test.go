@@ -23,11 +23,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // serve returns a handler of two operations that the guard of a protects. The header Test-Address has the client's
@@ -247,7 +247,7 @@ func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() stri
 
 	reached := lookups(t, reader, "postgres") - before
 	windows := int64(took/time.Second) + 2
-	most := windows*int64(trustedkeys.RefusedPerSecond+clients) + int64(fresh) + int64(took/(700*time.Millisecond)) + 1
+	most := windows*int64(limits.RefusedPerSecond+clients) + int64(fresh) + int64(took/(700*time.Millisecond)) + 1
 	t.Logf("%d answers 401, %d answers 429, %d look-ups in Postgres, at most %d may be", unauthorized.Load(), limited.Load(), reached, most)
 	if guesses, most := unauthorized.Load(), windows*int64(trustedkeys.RefusedPerSecond+clients); guesses > most {
 		t.Errorf("%d guesses were tried, want at most %d", guesses, most)

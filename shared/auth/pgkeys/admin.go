@@ -13,8 +13,8 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
-	"github.com/lectern-dev/lectern/shared/redis/rates"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -85,8 +85,8 @@ func (o *MintOptions) complete(now time.Time) error {
 	if o.Scopes == 0 {
 		o.Scopes = auth.DefaultScopes
 	}
-	if o.Rate < 0 || o.Rate > rates.Max {
-		errs = append(errs, &Invalid{"rate", strconv.Itoa(o.Rate), fmt.Sprintf("0 to %d requests a second, 0 for the default", rates.Max)})
+	if o.Rate < 0 || o.Rate > limits.MaxRate {
+		errs = append(errs, &Invalid{"rate", strconv.Itoa(o.Rate), fmt.Sprintf("0 to %d requests a second, 0 for the default", limits.MaxRate)})
 	}
 	if !o.ExpiresAt.IsZero() && !now.Before(o.ExpiresAt) {
 		errs = append(errs, &Invalid{"expires_at", o.ExpiresAt.UTC().Format(time.RFC3339Nano), "a time in the future"})

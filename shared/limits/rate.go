@@ -1,20 +1,4 @@
-// Package rates limits how often a key may be used, over all processes together.
-//
-// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371, annex A).
-// Redis holds one value for each limited key, and one script changes this value, on the clock of Redis. The script
-// counts in millionths of a token, so all its numbers are integers and no rate is rounded.
-//
-// A process leases tokens. With the token for the current request, the process takes the tokens that the rate earns in
-// a tenth of a second. The process uses the leased tokens for half a second without asking Redis. Leased tokens count
-// as used. The next request to Redis returns unused tokens. Tokens beyond the current requests come only from the first
-// half of the burst. So leases never take the last tokens from a process that needs them.
-//
-// Thus all processes together allow at most the burst, plus the tokens that the rate earns, plus the tokens of earlier
-// leases. For each process, the tokens of earlier leases are at most those of a tenth of a second.
-//
-// Without Redis, and while Redis is down, every request is allowed. The log has a line when Redis fails, and when it is
-// back.
-package rates
+package limits
 
 import (
 	"context"
@@ -27,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Max is the highest rate, in requests a second, that a setting or a key may have.
-const Max = 1_000_000_000
+// MaxRate is the highest rate, in requests a second, that a setting or a key may have.
+const MaxRate = 1_000_000_000
 
 // Rate is a limit on requests: how many a second, and how many at once.
 type Rate struct {
@@ -47,8 +31,8 @@ type Result struct {
 	RetryAfter time.Duration // until one request is allowed; 0 if this one was
 }
 
-// Options configures the log and the clock of a [Limiter]. The zero value is valid.
-type Options struct {
+// LimiterOptions configures the log and the clock of a [Limiter]. The zero value is valid.
+type LimiterOptions struct {
 	// Log reports once when rates cannot be kept, and once when they are kept again. Default: nothing is logged.
 	Log *slog.Logger
 
@@ -73,10 +57,27 @@ const (
 	maxBuckets = 100_000
 )
 
-// Limiter allows or refuses requests by key. Several goroutines may use a Limiter at the same time.
+// Limiter limits how often a key may be used, over all processes together.
+//
+// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371, annex A).
+// Redis holds one value for each limited key, and one script changes this value, on the clock of Redis. The script
+// counts in millionths of a token, so all its numbers are integers and no rate is rounded.
+//
+// A process leases tokens. With the token for the current request, the process takes the tokens that the rate earns in
+// a tenth of a second. The process uses the leased tokens for half a second without asking Redis. Leased tokens count
+// as used. The next request to Redis returns unused tokens. Tokens beyond the current requests come only from the first
+// half of the burst. So leases never take the last tokens from a process that needs them.
+//
+// Thus all processes together allow at most the burst, plus the tokens that the rate earns, plus the tokens of earlier
+// leases. For each process, the tokens of earlier leases are at most those of a tenth of a second.
+//
+// Without Redis, and while Redis is down, every request is allowed. The log has a line when Redis fails, and when it is
+// back.
+//
+// Several goroutines may use a Limiter at the same time.
 type Limiter struct {
 	run     runScript // nil: everything is allowed
-	o       Options
+	o       LimiterOptions
 	buckets buckets
 
 	refused atomic.Int64
@@ -97,8 +98,8 @@ type (
 	}
 )
 
-// New returns a Limiter that keeps rates in client. If client is nil, the Limiter allows every request.
-func New(client redis.Scripter, o Options) *Limiter {
+// NewLimiter returns a Limiter that keeps rates in client. If client is nil, the Limiter allows every request.
+func NewLimiter(client redis.Scripter, o LimiterOptions) *Limiter {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

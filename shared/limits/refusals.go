@@ -1,4 +1,4 @@
-package trustedkeys
+package limits
 
 import (
 	"sync"
@@ -7,7 +7,7 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// RefusedPerSecond is how many refused keys a [Set] allows one client network in a second.
+// RefusedPerSecond is how many refused keys one client network may send a process in a second.
 const RefusedPerSecond = 50
 
 const (

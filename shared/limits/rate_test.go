@@ -1,4 +1,4 @@
-package rates_test
+package limits_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/lectern-dev/lectern/shared/redis/rates"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
@@ -36,11 +36,11 @@ func (c *counted) EvalSha(ctx context.Context, sha string, keys []string, args .
 // more than the burst plus the tokens that the rate earns in the elapsed time.
 func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	server := redistest.Start(t)
-	rate := rates.Rate{PerSecond: 2000, Burst: 500}
+	rate := limits.Rate{PerSecond: 2000, Burst: 500}
 	const processes, clients = 4, 8
-	var limiters []*rates.Limiter
+	var limiters []*limits.Limiter
 	for range processes {
-		limiters = append(limiters, rates.New(redistest.Client(server), rates.Options{}))
+		limiters = append(limiters, limits.NewLimiter(redistest.Client(server), limits.LimiterOptions{}))
 	}
 	var (
 		allowed atomic.Int64
@@ -72,10 +72,10 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 // only once.
 func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	server := redistest.Start(t)
-	rate := rates.Rate{PerSecond: 1, Burst: 2000}
+	rate := limits.Rate{PerSecond: 1, Burst: 2000}
 	const processes = 200
 	for i := range processes {
-		l := rates.New(redistest.Client(server), rates.Options{})
+		l := limits.NewLimiter(redistest.Client(server), limits.LimiterOptions{})
 		for range 4 {
 			if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
 				t.Fatalf("process %d: refused after %d of a burst of %d", i, 4*i, rate.Burst)
@@ -87,7 +87,7 @@ func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 // model is the leaky bucket algorithm with exact integers. A request takes one token, and then a lease: the tokens of a
 // tenth of a second, from the first half of the burst.
 type model struct {
-	rate  rates.Rate
+	rate  limits.Rate
 	level int64 // millionths of a token
 	at    int64 // µs
 }
@@ -116,7 +116,7 @@ func TestScriptAgainstModel(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		rate := rates.Rate{
+		rate := limits.Rate{
 			PerSecond: rapid.OneOf(rapid.IntRange(1, 50), rapid.IntRange(1, 3_000_000)).Draw(rt, "rate"),
 			Burst:     rapid.IntRange(1, 20).Draw(rt, "burst"),
 		}
@@ -125,7 +125,7 @@ func TestScriptAgainstModel(t *testing.T) {
 		m := &model{rate: rate}
 		for range rapid.IntRange(1, 60).Draw(rt, "requests") {
 			// Each request has its own limiter, so no lease is used twice.
-			l := rates.New(client, rates.Options{})
+			l := limits.NewLimiter(client, limits.LimiterOptions{})
 			before := client.Time(t.Context()).Val().UnixMicro()
 			r := l.Allow(t.Context(), key, rate)
 			after := client.Time(t.Context()).Val().UnixMicro()
@@ -176,8 +176,8 @@ func parse(value string) (debt, at int64, ok bool) {
 func TestRateOff(t *testing.T) {
 	server := redistest.Start(t)
 	client := &counted{Scripter: redistest.Client(server)}
-	r := rates.New(client, rates.Options{}).Allow(t.Context(), "key", rates.Rate{})
-	if diff := cmp.Diff(rates.Result{Allowed: true}, r); diff != "" {
+	r := limits.NewLimiter(client, limits.LimiterOptions{}).Allow(t.Context(), "key", limits.Rate{})
+	if diff := cmp.Diff(limits.Result{Allowed: true}, r); diff != "" {
 		t.Error(diff)
 	}
 	h := http.Header{}
@@ -191,10 +191,10 @@ func TestRateOff(t *testing.T) {
 }
 
 func TestOpenWithoutRedis(t *testing.T) {
-	rate := rates.Rate{PerSecond: 1, Burst: 3}
-	l := rates.New(nil, rates.Options{})
+	rate := limits.Rate{PerSecond: 1, Burst: 3}
+	l := limits.NewLimiter(nil, limits.LimiterOptions{})
 	for range 10 {
-		if diff := cmp.Diff(rates.Result{Rate: rate, Allowed: true, Remaining: 3}, l.Allow(t.Context(), "key", rate)); diff != "" {
+		if diff := cmp.Diff(limits.Result{Rate: rate, Allowed: true, Remaining: 3}, l.Allow(t.Context(), "key", rate)); diff != "" {
 			t.Fatal(diff)
 		}
 	}
@@ -217,8 +217,8 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			l := rates.New(redisdb.Commands(client), rates.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-			rate := rates.Rate{PerSecond: 1, Burst: 5}
+			l := limits.NewLimiter(redisdb.Commands(client), limits.LimiterOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			rate := limits.Rate{PerSecond: 1, Burst: 5}
 			for range 5 {
 				if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
 					t.Fatalf("%+v", r)
@@ -235,10 +235,10 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 			}
 			tt.back(server)
 			eventually.True(t, "a rate is kept", func() bool {
-				return !l.Allow(t.Context(), "third", rates.Rate{PerSecond: 1, Burst: 1}).Allowed
+				return !l.Allow(t.Context(), "third", limits.Rate{PerSecond: 1, Burst: 1}).Allowed
 			})
 			kept := func() int {
-				l.Allow(t.Context(), "fourth", rates.Rate{PerSecond: 1_000_000, Burst: 1})
+				l.Allow(t.Context(), "fourth", limits.Rate{PerSecond: 1_000_000, Burst: 1})
 				return strings.Count(log.String(), "rates are kept again")
 			}
 			eventually.True(t, "the return is logged", func() bool { return kept() > 0 })
