@@ -1,143 +1,162 @@
-// Package limits bounds how much requests may take of the resources that they share, such as requests in flight and
-// memory. docs/explanation/admission.md explains which resources have a bound, and what the server answers over a
-// bound.
+// Package limits bounds what requests take from each other, by two ideas:
 //
-// Each process counts on its own: every bound holds for one process.
+//   - Shares of a bounded thing. [Shares] and [Pool] refuse a request over its holder's share, and [Turns] lets it wait.
+//   - A rate: [Limiter] allows so many requests of a key in a second, in Redis for all processes together or in this process.
+//     [Refusals] are a rate of refused keys.
+//
+// docs/explanation/admission.md explains which resources have a bound, and what the server answers over a bound. All but
+// the rates in Redis are those of one process.
 package limits
 
 import (
 	"context"
 	"errors"
-	"net/netip"
+	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// ErrFull and ErrShare are the errors of [Pool.Take]; [Pool.Move] returns only ErrShare. ErrFull means that the amount
-// does not fit into the pool, and ErrShare that it does not fit into the holder's share.
-var (
-	ErrFull  = errors.New("all of it is taken")
-	ErrShare = errors.New("the holder has its share")
-)
-
-// Holder identifies a taker of a [Pool]: a project, or the network of a client whose project is not known. The zero
-// Holder is a client whose network is not known. No share bounds the zero Holder.
-type Holder struct {
-	name   string
-	around string // of an IPv6 /64: its /48, which has twice a share
+// Share is the most that a holder may have of a resource, in the resource's unit. A Share of the zero Holder, or with Most
+// 0, bounds nothing.
+type Share struct {
+	Holder Holder
+	Most   int64
 }
 
-// Project returns the project with the id as a Holder.
-func Project(id string) Holder { return Holder{name: "project " + id} }
+// Shares counts what each holder has of a resource. Shares may be used from several goroutines. The zero Shares are valid.
+type Shares struct {
+	mu      sync.Mutex
+	all     int64            // what Everything has
+	taken   map[Holder]int64 // what other holders have; without zeros
+	refused int64
+}
 
-// Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64. All networks of an
-// IPv6 /48 together have twice a share.
-func Network(address string) Holder {
-	h := Holder{name: "network " + NetworkOf(address)}
-	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
-		if around, err := ip.WithZone("").Prefix(48); err == nil {
-			h.around = "network " + around.String()
+// Over is the error of [Shares.Take] and [Pool.Take]: Holder would exceed its share.
+type Over struct{ Holder Holder }
+
+// Error returns the reason, for the log.
+func (o Over) Error() string {
+	if o.Holder == Everything {
+		return "all of it is taken"
+	}
+	return "the holder has its share"
+}
+
+// Take takes n for the holders of all shares. The error is [Over] with the first holder that would exceed its share; then
+// Take takes nothing. A holder that has nothing may exceed its share.
+func (s *Shares) Take(n int64, shares ...Share) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, share := range shares {
+		if has := s.of(share.Holder); has > 0 && share.Most > 0 && has+n > share.Most {
+			s.refused++
+			return Over{share.Holder}
 		}
 	}
-	return h
+	s.add(n, shares)
+	return nil
 }
 
-// Client returns the network of a client as a Holder. If known is false, the address may be that of a proxy for all
-// clients, and Client returns the zero Holder, which has no share.
-func Client(address string, known bool) Holder {
-	if !known {
-		return Holder{}
+// Give gives n back for the holders of all shares. Each holder must have taken at least n.
+func (s *Shares) Give(n int64, shares ...Share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(-n, shares)
+}
+
+// of returns what a holder has.
+func (s *Shares) of(h Holder) int64 {
+	switch h.kind {
+	case 0:
+		return 0
+	case everything:
+		return s.all
 	}
-	return Network(address)
+	return s.taken[h]
+}
+
+func (s *Shares) add(n int64, shares []Share) {
+	if s.taken == nil {
+		s.taken = map[Holder]int64{}
+	}
+	for _, share := range shares {
+		switch has := s.of(share.Holder) + n; {
+		case share.Holder.kind == 0:
+		case share.Holder.kind == everything:
+			s.all = has
+		case has == 0:
+			delete(s.taken, share.Holder)
+		default:
+			s.taken[share.Holder] = has
+		}
+	}
 }
 
 // Pool is a limited amount of a resource that requests take and give back: requests in flight, waits or bytes. Each
-// holder may have a share of the pool. A Pool may be used from several goroutines.
+// holder may have the same share of the pool, and all networks of an IPv6 /48 together twice a share.
 type Pool struct {
 	name        string
 	size, share int64
-
-	mu      sync.Mutex
-	used    int64
-	by      map[string]int64 // what each holder, and each network around holders, has; without zeros
-	refused int64
+	shares      Shares
 }
 
 // NewPool returns a Pool of the given size, in the unit of its resource. One holder may have up to share of the pool. A
 // size of 0 sets no bound, and then share has no effect. The metrics of [Measure] show the name.
 func NewPool(name string, size, share int64) *Pool {
-	return &Pool{name: name, size: size, share: share, by: map[string]int64{}}
+	if size == 0 {
+		share = 0
+	}
+	return &Pool{name: name, size: size, share: share}
 }
 
 // Eighth is the usual share of one holder: an eighth of a pool, and at least 1.
 func Eighth(size int64) int64 { return max(1, size/8) }
 
-// Take takes n of the pool for a holder. The error is ErrShare if the holder would exceed its share, and ErrFull if the
-// pool would exceed its size. A holder that has nothing may exceed its share. A holder may exceed the size of a pool of
-// which nothing is taken.
-func (p *Pool) Take(holder Holder, n int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.admits(holder, n); err != nil {
-		p.refused++
-		return err
-	}
-	if p.size > 0 && p.used > 0 && p.used+n > p.size {
-		p.refused++
-		return ErrFull
-	}
-	p.add(holder, n)
-	return nil
+// of returns the shares that a holder's amount counts against. The last is that of the whole pool.
+func (p *Pool) of(h Holder) [3]Share {
+	return [3]Share{{h, p.share}, {h.around(), 2 * p.share}, {Everything, p.size}}
 }
 
-// Move passes n of the pool from one holder to another. The error is ErrShare if the new holder would exceed its share;
-// then both holders keep what they have. A new holder that has nothing may exceed its share.
+// Take takes n of the pool for a holder. The error is [Over] with [Everything] if the pool would exceed its size, and with
+// another Holder if that would exceed its share. A holder that has nothing may exceed its share, and any holder the size
+// of a pool of which nothing is taken.
+func (p *Pool) Take(holder Holder, n int64) error {
+	shares := p.of(holder)
+	return p.shares.Take(n, shares[:]...)
+}
+
+// Move passes n of the pool from one holder to another. The error is [Over] if the new holder would exceed its share; then
+// both holders keep what they have. A new holder that has nothing may exceed its share.
 func (p *Pool) Move(from, to Holder, n int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if from == to {
 		return nil
 	}
-	if err := p.admits(to, n); err != nil {
-		p.refused++
-		return err
+	had, shares := p.of(from), p.of(to)
+	err := p.shares.Take(n, shares[:2]...)
+	if err == nil {
+		p.shares.Give(n, had[:2]...)
 	}
-	p.add(from, -n)
-	p.add(to, n)
-	return nil
+	return err
 }
 
 // Give gives n back to the pool. The holder must have taken at least n.
 func (p *Pool) Give(holder Holder, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.add(holder, -n)
+	shares := p.of(holder)
+	p.shares.Give(n, shares[:]...)
 }
 
-func (p *Pool) admits(holder Holder, n int64) error {
-	if p.exceeds(holder.name, n, p.share) || p.exceeds(holder.around, n, 2*p.share) {
-		return ErrShare
+// Answer returns the answer to a request that a [Pool] has refused with err. Over a share, the answer is 429 with the message
+// what. If the pool is full, the answer is 503, and only the log has the setting of the pool's size.
+func Answer(err error, what, setting string) error {
+	if errors.Is(err, Over{Everything}) {
+		return apierr.NotAvailable(fmt.Errorf("%s: %w", setting, err))
 	}
-	return nil
-}
-
-func (p *Pool) exceeds(name string, n, share int64) bool {
-	has := p.by[name]
-	return name != "" && p.size > 0 && has > 0 && has+n > share
-}
-
-func (p *Pool) add(holder Holder, n int64) {
-	p.used += n
-	for _, name := range []string{holder.name, holder.around} {
-		if name == "" {
-			continue
-		}
-		if p.by[name] += n; p.by[name] == 0 {
-			delete(p.by, name)
-		}
-	}
+	return apierr.New(apierr.RateLimited, what).After(time.Second)
 }
 
 // Measure registers two metrics for each pool:
@@ -155,9 +174,9 @@ func Measure(provider metric.MeterProvider, pools ...*Pool) error {
 	}
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, p := range pools {
-			p.mu.Lock()
-			is, not := p.used, p.refused
-			p.mu.Unlock()
+			p.shares.mu.Lock()
+			is, not := p.shares.all, p.shares.refused
+			p.shares.mu.Unlock()
 			of := metric.WithAttributes(attribute.String("pool", p.name))
 			o.ObserveInt64(used, is, of)
 			o.ObserveInt64(refused, not, of)

@@ -31,89 +31,101 @@ func (o ReadOptions) Validate() error {
 	return nil
 }
 
-// Reads bounds how many statements of large lists run at once in a process. A statement
-// first waits until its project is below its share, then until the process is below its bound. A project with many
-// statements therefore competes with other projects for only as many places as its share.
-type Reads struct {
-	project func(context.Context) string
+// Turns bounds how many holders work at once. A holder first waits until it is below its share, then until all are below
+// the bound. A holder with much work therefore competes with other holders for only as many turns as its share.
+type Turns struct {
+	holder  func(context.Context) Holder
 	all     *semaphore.Weighted
 	share   int64
 	waiting atomic.Int64
 
-	mu       sync.Mutex
-	projects map[string]*readers
+	mu      sync.Mutex
+	holders map[Holder]*turns
 }
 
-// readers bounds the large reads of one project. count is how many large reads run or wait. turns lets as many run as
-// the project's share.
-type readers struct {
-	count int // under Reads.mu
-	turns *semaphore.Weighted
+// turns are those of one holder. count is how many have a turn or wait for one.
+type turns struct {
+	count int // under Turns.mu
+	own   *semaphore.Weighted
 }
 
-// NewReads returns a Reads that lets o.LargeReads statements run at once. If o.LargeReads is 0, the Reads lets as many run
-// as the process has CPUs. One project may run half of these statements, and at least 1. Acquire calls project for the id
-// of the project whose records a statement reads.
-func NewReads(o ReadOptions, project func(context.Context) string) *Reads {
+// NewTurns returns Turns for size at once, of which one holder may have share. holder returns the holder of a context.
+func NewTurns(size, share int, holder func(context.Context) Holder) *Turns {
+	return &Turns{holder: holder, all: semaphore.NewWeighted(int64(size)), share: int64(share), holders: map[Holder]*turns{}}
+}
+
+// Acquire waits for a turn of the holder of ctx. The caller calls release after its work. If ctx ends first, Acquire returns the
+// error of ctx. A turn that is free is taken even then.
+func (t *Turns) Acquire(ctx context.Context) (release func(), err error) {
+	holder := t.holder(ctx)
+	own := t.join(holder)
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	if err := acquire(ctx, own); err != nil {
+		t.part(holder)
+		return nil, err
+	}
+	if err := acquire(ctx, t.all); err != nil {
+		own.Release(1)
+		t.part(holder)
+		return nil, err
+	}
+	return func() {
+		t.all.Release(1)
+		own.Release(1)
+		t.part(holder)
+	}, nil
+}
+
+func acquire(ctx context.Context, s *semaphore.Weighted) error {
+	if s.TryAcquire(1) {
+		return nil
+	}
+	return s.Acquire(ctx, 1)
+}
+
+func (t *Turns) join(h Holder) *semaphore.Weighted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.holders[h]
+	if of == nil {
+		of = &turns{own: semaphore.NewWeighted(t.share)}
+		t.holders[h] = of
+	}
+	of.count++
+	return of.own
+}
+
+// part notes that a turn of the holder has ended or was given up. After the last, part removes the holder.
+func (t *Turns) part(h Holder) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of := t.holders[h]; of.count > 1 {
+		of.count--
+	} else {
+		delete(t.holders, h)
+	}
+}
+
+// NewReads returns Turns of the statements of large lists. o.LargeReads run at once, or as many as the process has CPUs if
+// o.LargeReads is 0. One project may run half of these statements, and at least 1. project returns the id of the project
+// whose records a statement reads.
+func NewReads(o ReadOptions, project func(context.Context) string) *Turns {
 	size := o.LargeReads
 	if size <= 0 {
 		size = runtime.GOMAXPROCS(0)
 	}
-	return &Reads{project: project, all: semaphore.NewWeighted(int64(size)), share: int64(max(1, size/2)), projects: map[string]*readers{}}
-}
-
-// Acquire waits until one more statement may run, both of the project and of the process. The
-// caller calls release after the statement. If ctx ends first, Acquire returns the error of ctx.
-func (r *Reads) Acquire(ctx context.Context) (release func(), err error) {
-	id := r.project(ctx)
-	p := r.join(id)
-	r.waiting.Add(1)
-	defer r.waiting.Add(-1)
-	if err := p.turns.Acquire(ctx, 1); err != nil {
-		r.part(id, p)
-		return nil, err
-	}
-	if err := r.all.Acquire(ctx, 1); err != nil {
-		p.turns.Release(1)
-		r.part(id, p)
-		return nil, err
-	}
-	return func() {
-		r.all.Release(1)
-		p.turns.Release(1)
-		r.part(id, p)
-	}, nil
-}
-
-func (r *Reads) join(id string) *readers {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.projects[id]
-	if p == nil {
-		p = &readers{turns: semaphore.NewWeighted(r.share)}
-		r.projects[id] = p
-	}
-	p.count++
-	return p
-}
-
-// part notes that a read of the project has ended or given up. After the project's last read, part removes the project.
-func (r *Reads) part(id string, p *readers) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p.count--; p.count == 0 {
-		delete(r.projects, id)
-	}
+	return NewTurns(size, max(1, size/2), func(ctx context.Context) Holder { return Project(project(ctx)) })
 }
 
 // Measure registers one metric:
 //
 //	lectern.large_reads.waiting   statements that wait for their turn
-func (r *Reads) Measure(provider metric.MeterProvider) error {
+func (t *Turns) Measure(provider metric.MeterProvider) error {
 	_, err := provider.Meter("github.com/lectern-dev/lectern/shared/limits").Int64ObservableGauge("lectern.large_reads.waiting",
 		metric.WithDescription("Statements of large lists that wait for their turn to query the database."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.waiting.Load())
+			o.Observe(t.waiting.Load())
 			return nil
 		}))
 	return err

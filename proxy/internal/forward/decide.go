@@ -10,6 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -24,7 +25,7 @@ type decision struct {
 // decide asks the policy about a request with all of its credentials. If the caller asks for templating, decide reads
 // the body into memory, which counts against the client and the endpoint. The caller must release the body of the
 // decision, also after an error.
-func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
+func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodies *heldBodies, client limits.Holder) (decision, error) {
 	header, uses, err := headerToSend(r.Header)
 	if err != nil {
 		return decision{}, err
@@ -59,8 +60,8 @@ func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodie
 
 // holdBody reads the body into memory, and adds the credentials that the body names to the policy's request. For a
 // multipart body, holdBody sets the Content-Type for the target.
-func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) (err error) {
-	if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
+func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client limits.Holder) (err error) {
+	if d.body, err = bodies.hold(r, limits.Endpoint(d.verdict.Endpoint.Name), client); err != nil {
 		return err
 	}
 	if d.body.contentType != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/target"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // TestManyPlaceholders sends one credential in 40,000 placeholders. The policy must check the credential once, because a
@@ -24,7 +25,7 @@ func TestManyPlaceholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := decide(r, incoming{target: to}, &policy.Scope{}, false, nil, "")
+	d, err := decide(r, incoming{target: to}, &policy.Scope{}, false, nil, limits.Holder{})
 	if err == nil || len(d.request.Uses) != 1 {
 		t.Errorf("%d uses, %v", len(d.request.Uses), err)
 	}
@@ -44,7 +45,7 @@ func TestTemplatedBodyThatTrickles(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(trickle{}))
 		r.Header.Set("Content-Type", "text/plain")
 		start := time.Now()
-		_, err := newHeldBodies(10<<20, 1<<30).hold(r, "web", "192.0.2.1")
+		_, err := newHeldBodies(10<<20, 1<<30).hold(r, limits.Endpoint("web"), limits.Network("192.0.2.1"))
 		if refusal, ok := errors.AsType[*apierr.Error](err); !ok || refusal.Code() != apierr.InvalidBody || time.Since(start) > bodyTimeout+time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

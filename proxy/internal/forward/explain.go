@@ -6,6 +6,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // Explanation is the proxy's decision about a request, with its reasons.
@@ -52,7 +53,7 @@ func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 	default:
 		scope := s.Scope(in.project, in.environment)
 		var d decision
-		d, err = decide(r, in, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody), "")
+		d, err = decide(r, in, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody), limits.Holder{})
 		defer d.body.release()
 		if err == nil {
 			_, err = build(in.target, d, DefaultMaxTemplatedBody)

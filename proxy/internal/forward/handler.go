@@ -85,7 +85,7 @@ type Handler struct {
 	o       Options
 	tracer  trace.Tracer
 	metrics *metrics
-	running *usage // slots, by endpoint and by client
+	running limits.Shares // slots, by endpoint and by client
 	bodies  *heldBodies
 	buffers relay.Buffers
 }
@@ -105,7 +105,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/proxy"), metrics: m,
-		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory), buffers: relay.Buffers{Clear: true},
+		bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory), buffers: relay.Buffers{Clear: true},
 	}
 	o.Store.OnReplace(h.forget)
 	return h, nil
@@ -150,9 +150,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	if err != nil {
 		return err
 	}
-	client := ""
+	var client limits.Holder // with a key: none
 	if !keyed {
-		client = limits.NetworkOf(httpapi.InfoFrom(r.Context()).ClientAddress)
+		client = limits.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
 	}
 	leaveClient, err := h.admit(client)
 	if err != nil {

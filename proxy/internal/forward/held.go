@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // heldBodies limits the memory of all bodies with placeholders, the length of each body, and the time to read each
@@ -18,7 +19,7 @@ import (
 type heldBodies struct {
 	maxBytes int64 // length of one body
 	memory   int64 // bytes of all bodies together
-	taken    *usage
+	taken    limits.Shares
 	// examining bounds how many bodies are examined at a time. The names of a JSON body take many times the memory of
 	// the body.
 	examining chan struct{}
@@ -26,7 +27,7 @@ type heldBodies struct {
 
 func newHeldBodies(maxBytes, memory int64) *heldBodies {
 	return &heldBodies{
-		maxBytes: maxBytes, memory: memory, taken: newUsage(), examining: make(chan struct{}, maxExamining),
+		maxBytes: maxBytes, memory: memory, examining: make(chan struct{}, maxExamining),
 	}
 }
 
@@ -37,19 +38,15 @@ const bodyTimeout = time.Minute
 const maxExamining = 2
 
 // shares returns the memory limits that a body counts against. All bodies together may take the whole memory, one
-// endpoint half of the memory, and one client a quarter. A client "" has no limit of its own.
-func (b *heldBodies) shares(endpoint, client string) []share {
-	shares := []share{{holder{kind: ofAll}, b.memory}, {holder{ofEndpoint, endpoint}, b.memory / 2}}
-	if client != "" {
-		shares = append(shares, share{holder{ofClient, client}, b.memory / 4})
-	}
-	return shares
+// endpoint half of the memory, and one client a quarter. The zero client has no limit of its own.
+func (b *heldBodies) shares(endpoint, client limits.Holder) []limits.Share {
+	return []limits.Share{{Holder: limits.Everything, Most: b.memory}, {Holder: endpoint, Most: b.memory / 2}, {Holder: client, Most: b.memory / 4}}
 }
 
 // heldBody is a request's body with placeholders, which the proxy has read into memory.
 type heldBody struct {
 	of     *heldBodies
-	shares []share
+	shares []limits.Share // of all, the endpoint and the client
 	text   []byte
 	parts  []template.Part // of text
 	survey template.Survey
@@ -59,9 +56,9 @@ type heldBody struct {
 }
 
 // hold reads the body of a request into memory, and finds its placeholders. The memory counts against the endpoint, and
-// against the client unless client is "". The caller must release the result. With an error, there is nothing to
+// against the client unless client is the zero Holder. The caller must release the result. With an error, there is nothing to
 // release.
-func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
+func (b *heldBodies) hold(r *http.Request, endpoint, client limits.Holder) (*heldBody, error) {
 	media, boundary, err := bodyMedia(r.Header)
 	if err != nil {
 		return nil, err
@@ -164,17 +161,17 @@ func (h *heldBody) grow() error {
 	const least = 64 << 10
 	had := int64(cap(h.text))
 	size := min(max(2*had, least), h.of.maxBytes+framing+1)
-	if full, ok := h.of.taken.take(size, h.shares...); !ok {
-		switch full {
-		case ofEndpoint:
-			return tooMany("too many bodies for this endpoint wait for their values", time.Second)
-		case ofClient:
-			return tooMany("too many bodies of this client address wait for their values", time.Second)
-		}
+	switch err := h.of.taken.Take(size, h.shares...); {
+	case err == nil:
+	case errors.Is(err, limits.Over{Holder: limits.Everything}):
 		return apierr.NotAvailable(errMemory)
+	case errors.Is(err, limits.Over{Holder: h.shares[1].Holder}):
+		return tooMany("too many bodies for this endpoint wait for their values", time.Second)
+	default:
+		return tooMany("too many bodies of this client address wait for their values", time.Second)
 	}
 	h.text = append(make([]byte, 0, size), h.text...)
-	h.of.taken.give(had, h.shares...)
+	h.of.taken.Give(had, h.shares...)
 	return nil
 }
 
@@ -191,7 +188,7 @@ func (h *heldBody) release() {
 	if h == nil {
 		return
 	}
-	h.of.taken.give(int64(cap(h.text)), h.shares...)
+	h.of.taken.Give(int64(cap(h.text)), h.shares...)
 	h.text = nil
 }
 

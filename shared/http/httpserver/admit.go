@@ -1,25 +1,6 @@
 package httpserver
 
-import (
-	"errors"
-	"fmt"
-	"time"
-
-	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/limits"
-)
-
-// retryRefused is the Retry-After of a 429 to a request over a share.
-const retryRefused = time.Second
-
-// refusal returns the answer to a request that a pool has refused with err. Over a share, the answer is 429 with the
-// message what. If the pool is full, the answer is 503, and only the log has the text why.
-func refusal(err error, what, why string) error {
-	if errors.Is(err, limits.ErrShare) {
-		return apierr.New(apierr.RateLimited, what).After(retryRefused)
-	}
-	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
-}
+import "github.com/lectern-dev/lectern/shared/limits"
 
 // enter takes a slot of MAX_IN_FLIGHT for the request. The slot counts for the client's network, because the project is
 // not known yet. If the client is not known, as behind the edge, the slot counts for no network. The error is the
@@ -34,7 +15,7 @@ func (x *exchange) enter() error {
 
 func (x *exchange) takeSlot() error {
 	if err := x.chain.slots.Take(x.holder, 1); err != nil {
-		return refusal(err, "Too many requests of this client or project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
+		return limits.Answer(err, "Too many requests of this client or project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
 	}
 	x.slots = 1
 	return nil
@@ -48,7 +29,7 @@ func (x *exchange) admit(projectID string) error {
 	}
 	to := limits.Project(projectID)
 	if err := x.chain.slots.Move(x.holder, to, x.slots); err != nil {
-		return refusal(err, "Too many requests of this project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
+		return limits.Answer(err, "Too many requests of this project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
 	}
 	x.holder = to
 	return nil
@@ -72,7 +53,7 @@ func (x *exchange) hold(bytes int64) error {
 		return nil
 	}
 	if err := x.chain.answers.Take(x.holder, bytes); err != nil {
-		return refusal(err, "Too many answers of this project are waiting to be taken. Take them, or try again when some have ended.", "ANSWER_MEMORY")
+		return limits.Answer(err, "Too many answers of this project are waiting to be taken. Take them, or try again when some have ended.", "ANSWER_MEMORY")
 	}
 	x.held += bytes
 	return nil

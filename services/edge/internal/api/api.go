@@ -5,7 +5,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -19,7 +18,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/relay"
@@ -152,10 +150,8 @@ func (e *Edge) waiting(next *service) http.Handler {
 		}
 		info := httpapi.InfoFrom(r.Context())
 		client := limits.Client(info.ClientAddress, info.ClientKnown)
-		if err := e.o.Waits.Take(client, 1); errors.Is(err, limits.ErrShare) {
-			return apierr.New(apierr.RateLimited, "Too many requests of this client wait for changes. Try again when some have ended.").After(time.Second)
-		} else if err != nil {
-			return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
+		if err := e.o.Waits.Take(client, 1); err != nil {
+			return limits.Answer(err, "Too many requests of this client wait for changes. Try again when some have ended.", "MAX_WAITING")
 		}
 		defer e.o.Waits.Give(client, 1)
 		info.Leave()

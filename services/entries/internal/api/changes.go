@@ -3,8 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -131,10 +129,8 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	nothing := watch.Answer{Body: bytes.Clone(body), Last: page.Last, Examined: page.Examined}
 	page.Close()
 	holder := limits.Project(ask.ProjectID)
-	if err := a.waits.Take(holder, 1); errors.Is(err, limits.ErrShare) {
-		return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
-	} else if err != nil {
-		return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
+	if err := a.waits.Take(holder, 1); err != nil {
+		return limits.Answer(err, "Too many requests of this project wait for changes. Try again when some have ended.", "MAX_WAITING")
 	}
 	defer a.waits.Give(holder, 1)
 	info := httpapi.InfoFrom(r.Context())
