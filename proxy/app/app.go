@@ -132,10 +132,7 @@ func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forw
 	if err != nil {
 		return nil, err
 	}
-	o.Keys = keys.Guard
-	if keys.Redis != nil {
-		o.Rates = keys.Limiter
-	}
+	o.Keys, o.Rates = keys.Guard, keys.Limiter
 	return keys, nil
 }
 

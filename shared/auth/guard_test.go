@@ -17,6 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/limits"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -29,7 +30,7 @@ type api struct {
 func serve(t *testing.T, keyRate, anonymous limits.Rate) *api {
 	t.Helper()
 	a := &api{bench: setup(t, auth.VerifierOptions{})}
-	limiter := limits.NewLimiter(redistest.Client(redistest.Start(t)), limits.LimiterOptions{})
+	limiter := limits.NewLimiter(redisdb.Script(redistest.Client(redistest.Start(t)), limits.TakeScript), limits.LimiterOptions{})
 	g := auth.NewGuard(a.Verifier, limiter, keyRate, anonymous)
 	say := func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Query().Has("fail") {

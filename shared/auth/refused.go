@@ -5,7 +5,6 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/limits"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // refused counts the refused credentials of each client network, whatever their kind.
@@ -18,10 +17,7 @@ func networkOf(ctx context.Context) string {
 // within returns the apierr RateLimited if the network of the request has tried too many refused credentials, and nil
 // otherwise.
 func (r refused) within(ctx context.Context) error {
-	if r.counts.Over(networkOf(ctx)) {
-		return trustedkeys.ErrTooMany()
-	}
-	return nil
+	return r.counts.Check(networkOf(ctx))
 }
 
 // count counts a refused credential.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/limits"
@@ -55,9 +54,6 @@ type VerifierOptions struct {
 
 	// LookupLimit is how long one look-up may take, if that is over 2 s.
 	LookupLimit time.Duration
-
-	// UnknownRate is how many refused keys one client network may try a second. 0: any number.
-	UnknownRate int
 }
 
 // Verifier decides whether a key is valid for a project. Verifier caches the answers of a Store for [CopyLife], and has
@@ -69,7 +65,7 @@ type Verifier struct {
 	copies  copies
 	refused refused
 
-	slots  *semaphore.Weighted
+	slots  *limits.Turns
 	ctx    context.Context // of the look-ups; Close cancels it
 	cancel context.CancelFunc
 }
@@ -110,8 +106,8 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
 		store:   store,
 		o:       o,
-		refused: refused{limits.NewRefusals(o.UnknownRate)},
-		slots:   semaphore.NewWeighted(int64(o.MaxLookups)),
+		refused: refused{limits.NewRefusals()},
+		slots:   limits.NewTurns(o.MaxLookups, o.MaxLookups, func(context.Context) limits.Holder { return limits.Holder{} }),
 	}
 	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{
 		MaximumSize: capacity,
@@ -296,21 +292,18 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(l.o.LookupLimit, lookupLimit))
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	// A look-up that finds a free slot takes it, even if this goroutine ran late.
-	if !l.slots.TryAcquire(1) {
-		waiting, cancel := context.WithTimeout(ctx, slotWait)
-		defer cancel()
-		if err := l.slots.Acquire(waiting, 1); err != nil {
-			if ctx.Err() != nil { // Close, not too many look-ups
-				return nil, apierr.NotAvailable(ctx.Err())
-			}
-			return nil, tooMany(time.Second)
+	waiting, cancelWait := context.WithTimeout(ctx, slotWait)
+	defer cancelWait()
+	release, err := l.slots.Acquire(waiting)
+	if err != nil {
+		if ctx.Err() != nil { // Close, not too many look-ups
+			return nil, apierr.NotAvailable(ctx.Err())
 		}
+		return nil, tooMany(time.Second)
 	}
-	defer l.slots.Release(1)
+	defer release()
 
 	c := &keyCopy{asked: time.Now()}
-	var err error
 	if holder.project == "" {
 		c.principals, err = l.everywhere(ctx, c.asked)
 	} else {

@@ -3,12 +3,11 @@ package limits
 import (
 	"context"
 	"log/slog"
-	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"github.com/redis/go-redis/v9"
 )
 
 // MaxRate is the highest rate, in requests a second, that a setting or a key may have.
@@ -36,84 +35,38 @@ type LimiterOptions struct {
 	// Log reports once when rates cannot be kept, and once when they are kept again. Default: nothing is logged.
 	Log *slog.Logger
 
-	// Now is the process's clock, for leases only. Default: time.Now.
+	// Now is the clock of the process. Rates in Redis use the clock of Redis, and Now for leases only. Default: time.Now.
 	Now func() time.Time
 }
 
-const (
-	// leaseAhead is the time whose tokens a lease takes beyond the current requests. With 1000 requests a second, a key
-	// asks Redis once in a hundred requests.
-	leaseAhead = 100 * time.Millisecond
+// maxKeys bounds the keys whose tokens a process keeps. Over the bound, the process drops the least used keys with their
+// tokens.
+const maxKeys = 100_000
 
-	// leaseTime is how long leased tokens may be used.
-	leaseTime = 500 * time.Millisecond
-
-	// steady is how long requests to Redis must succeed before the log reports that rates are kept again. In a cluster,
-	// some requests may succeed while a part of the nodes is down.
-	steady = time.Second
-
-	// maxBuckets bounds the keys for which a process holds leases. Over the bound, the process drops the least used
-	// keys with their tokens.
-	maxBuckets = 100_000
-)
-
-// Limiter limits how often a key may be used, over all processes together.
-//
-// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371, annex A).
-// Redis holds one value for each limited key, and one script changes this value, on the clock of Redis. The script
-// counts in millionths of a token, so all its numbers are integers and no rate is rounded.
-//
-// A process leases tokens. With the token for the current request, the process takes the tokens that the rate earns in
-// a tenth of a second. The process uses the leased tokens for half a second without asking Redis. Leased tokens count
-// as used. The next request to Redis returns unused tokens. Tokens beyond the current requests come only from the first
-// half of the burst. So leases never take the last tokens from a process that needs them.
-//
-// Thus all processes together allow at most the burst, plus the tokens that the rate earns, plus the tokens of earlier
-// leases. For each process, the tokens of earlier leases are at most those of a tenth of a second.
-//
-// Without Redis, and while Redis is down, every request is allowed. The log has a line when Redis fails, and when it is
-// back.
-//
-// Several goroutines may use a Limiter at the same time.
+// Limiter limits how often a key may be used, by the generic cell rate algorithm in its continuous-state leaky bucket form
+// (ITU-T I.371, annex A). With Redis, the rate is one for all processes together: see [lease]. While Redis is down, every
+// request is allowed. A nil Limiter allows every request. Several goroutines may use a Limiter at the same time.
 type Limiter struct {
-	run     runScript // nil: everything is allowed
-	o       LimiterOptions
-	buckets buckets
+	run    Script // nil: the rates are those of this process
+	o      LimiterOptions
+	leases cache[lease]  // with Redis
+	local  cache[tokens] // without Redis
 
 	refused atomic.Int64
 	failing atomic.Bool
 	failed  atomic.Int64 // when Redis last failed, in Unix nanoseconds
 }
 
-// The types runScript and buckets name no type of go-redis and no instance of otter's Cache. Otherwise the compiler
-// would emit the methods of these types in each package that reaches a Limiter.
-type (
-	// runScript runs takeScript for a key in Redis with the arguments args, and returns the four numbers of its answer.
-	runScript func(ctx context.Context, key string, args ...any) ([]int64, error)
-
-	// buckets is a cache that holds the bucket of each limited key.
-	buckets interface {
-		GetIfPresent(key string) (*bucket, bool)
-		SetIfAbsent(key string, b *bucket) (*bucket, bool)
-	}
-)
-
-// NewLimiter returns a Limiter that keeps rates in client. If client is nil, the Limiter allows every request.
-func NewLimiter(client redis.Scripter, o LimiterOptions) *Limiter {
+// NewLimiter returns a Limiter that keeps rates in Redis, where run runs [TakeScript]. If run is nil, the Limiter keeps rates
+// in this process alone.
+func NewLimiter(run Script, o LimiterOptions) *Limiter {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	l := &Limiter{o: o, buckets: otter.Must(&otter.Options[string, *bucket]{MaximumSize: maxBuckets})}
-	if client != nil {
-		script := redis.NewScript(takeScript)
-		l.run = func(ctx context.Context, key string, args ...any) ([]int64, error) {
-			return script.Run(ctx, client, []string{key}, args...).Int64Slice()
-		}
-	}
-	return l
+	return &Limiter{run: run, o: o, leases: newCache[lease](maxKeys), local: newCache[tokens](maxKeys)}
 }
 
 // Allow reports whether key may make one more request at the rate, and counts an allowed request. A rate of 0 allows
@@ -123,14 +76,15 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 		return Result{Allowed: true}
 	}
 	rate.Burst = max(1, rate.Burst)
-	if l.run == nil {
+	if l == nil {
 		return unlimited(rate)
 	}
-	b, ok := l.buckets.GetIfPresent(key)
-	if !ok {
-		b, _ = l.buckets.SetIfAbsent(key, &bucket{name: "lectern:rate:{" + key + "}"})
+	var r Result
+	if l.run != nil {
+		r = of(l.leases, key).take(ctx, l, key, rate)
+	} else {
+		r = of(l.local, key).take(l.o.Now(), rate)
 	}
-	r := b.take(ctx, l, rate)
 	if !r.Allowed {
 		l.refused.Add(1)
 	}
@@ -138,72 +92,62 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 }
 
 // Refused returns how many requests the Limiter has refused so far.
-func (l *Limiter) Refused() int64 { return l.refused.Load() }
+func (l *Limiter) Refused() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.refused.Load()
+}
 
 // unlimited returns the result for a request that is allowed because Redis is missing or fails.
 func unlimited(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
 
-// grant is the answer of takeScript to a request for tokens.
-type grant struct {
-	tokens     int           // leased: at most need and ahead together
-	remaining  int           // still in Redis
-	retryAfter time.Duration // until the next token, if tokens is 0
-	resetAfter time.Duration
+// cache keeps the state of keys. The interface hides otter's Cache type. The compiler emits the methods of Cache in each
+// package that reaches the type.
+type cache[V any] interface {
+	GetIfPresent(key string) (*V, bool)
+	SetIfAbsent(key string, v *V) (*V, bool)
 }
 
-// ask returns unused tokens to Redis. Then ask takes up to need tokens, and up to ahead tokens more. ask reports
-// whether Redis answered. ask continues when ctx is cancelled, because other requests wait for the answer. The client
-// of Redis bounds the time of ask.
-func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, unused int) (grant, bool) {
-	n, err := l.run(context.WithoutCancel(ctx), name, rate.PerSecond, rate.Burst, need, ahead, unused)
-	if err != nil || len(n) != 4 {
-		l.failed.Store(l.o.Now().UnixNano())
-		if !l.failing.Swap(true) {
-			l.o.Log.WarnContext(ctx, "rates cannot be kept; all requests are allowed", slog.Any("error", err))
-		}
-		return grant{}, false
-	}
-	if l.failing.Load() && l.o.Now().UnixNano()-l.failed.Load() > int64(steady) && l.failing.Swap(false) {
-		l.o.Log.InfoContext(ctx, "rates are kept again")
-	}
-	return grant{
-		tokens:     int(min(n[0], math.MaxInt32)),
-		remaining:  int(n[1]),
-		retryAfter: time.Duration(n[2]) * time.Microsecond,
-		resetAfter: time.Duration(n[3]) * time.Microsecond,
-	}, true
+// newCache returns a cache that drops the least used keys over most.
+func newCache[V any](most int) cache[V] {
+	return otter.Must(&otter.Options[string, *V]{MaximumSize: most})
 }
 
-// takeScript takes tokens. KEYS[1] holds "debt:at": the used tokens that are not earned back, in millionths, at a time
-// in microseconds of the clock of Redis. At a rate of r tokens a second, r millionths are earned back each microsecond.
-// ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that remain, and the
-// microseconds until the next token and until the whole burst.
-//
-// The script returns unused tokens first, as if they had never been taken. The script takes tokens ahead only from the
-// first half of the burst.
-const takeScript = `
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local rate, burst, need, ahead, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local full = burst * 1000000
-local debt, at = 0, now
-local held = redis.call('GET', KEYS[1])
-if held then
-  local d, a = string.match(held, '^(%d+):(%d+)$')
-  if d then debt, at = tonumber(d), tonumber(a) end
-end
-local earned = math.max(0, now - at) * rate + unused * 1000000
-if earned >= debt then debt = 0 else debt = debt - earned end
-if debt > full then debt = full end
-local free = math.floor((full - debt) / 1000000)
-local taken = math.min(need, free)
-taken = taken + math.max(0, math.min(ahead, free - taken - math.ceil(burst / 2)))
-local wait = 0
-if taken > 0 then
-  debt = debt + taken * 1000000
-  redis.call('SET', KEYS[1], string.format('%.0f:%.0f', debt, now), 'PX', math.ceil(debt / rate / 1000) + 1)
-else
-  wait = math.ceil((debt + 1000000 - full) / rate)
-end
-return {taken, free - taken, wait, math.ceil(debt / rate)}
-`
+// of returns the state of a key. A new key has the zero state.
+func of[V any](c cache[V], key string) *V {
+	v, ok := c.GetIfPresent(key)
+	if !ok {
+		v, _ = c.SetIfAbsent(key, new(V))
+	}
+	return v
+}
+
+// tokens are those of one key in this process.
+type tokens struct {
+	mu   sync.Mutex
+	full time.Time // when the whole burst is available again
+}
+
+// next returns when the whole burst is available again after one more token, and how long this token is not earned yet.
+func (t *tokens) next(now time.Time, rate Rate) (full time.Time, lacks time.Duration) {
+	every := time.Second / time.Duration(rate.PerSecond)
+	full = now
+	if t.full.After(now) {
+		full = t.full
+	}
+	full = full.Add(every)
+	return full, full.Sub(now) - every*time.Duration(rate.Burst)
+}
+
+// take uses a token for a request, if there is one.
+func (t *tokens) take(now time.Time, rate Rate) Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	full, lacks := t.next(now, rate)
+	if lacks > 0 {
+		return Result{Rate: rate, ResetAfter: t.full.Sub(now), RetryAfter: lacks}
+	}
+	t.full = full
+	return Result{Rate: rate, Allowed: true, Remaining: int(-lacks / (time.Second / time.Duration(rate.PerSecond))), ResetAfter: full.Sub(now)}
+}

@@ -40,7 +40,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	const processes, clients = 4, 8
 	var limiters []*limits.Limiter
 	for range processes {
-		limiters = append(limiters, limits.NewLimiter(redistest.Client(server), limits.LimiterOptions{}))
+		limiters = append(limiters, limits.NewLimiter(redisdb.Script(redistest.Client(server), limits.TakeScript), limits.LimiterOptions{}))
 	}
 	var (
 		allowed atomic.Int64
@@ -75,7 +75,7 @@ func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	rate := limits.Rate{PerSecond: 1, Burst: 2000}
 	const processes = 200
 	for i := range processes {
-		l := limits.NewLimiter(redistest.Client(server), limits.LimiterOptions{})
+		l := limits.NewLimiter(redisdb.Script(redistest.Client(server), limits.TakeScript), limits.LimiterOptions{})
 		for range 4 {
 			if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
 				t.Fatalf("process %d: refused after %d of a burst of %d", i, 4*i, rate.Burst)
@@ -125,7 +125,7 @@ func TestScriptAgainstModel(t *testing.T) {
 		m := &model{rate: rate}
 		for range rapid.IntRange(1, 60).Draw(rt, "requests") {
 			// Each request has its own limiter, so no lease is used twice.
-			l := limits.NewLimiter(client, limits.LimiterOptions{})
+			l := limits.NewLimiter(redisdb.Script(client, limits.TakeScript), limits.LimiterOptions{})
 			before := client.Time(t.Context()).Val().UnixMicro()
 			r := l.Allow(t.Context(), key, rate)
 			after := client.Time(t.Context()).Val().UnixMicro()
@@ -176,7 +176,7 @@ func parse(value string) (debt, at int64, ok bool) {
 func TestRateOff(t *testing.T) {
 	server := redistest.Start(t)
 	client := &counted{Scripter: redistest.Client(server)}
-	r := limits.NewLimiter(client, limits.LimiterOptions{}).Allow(t.Context(), "key", limits.Rate{})
+	r := limits.NewLimiter(redisdb.Script(client, limits.TakeScript), limits.LimiterOptions{}).Allow(t.Context(), "key", limits.Rate{})
 	if diff := cmp.Diff(limits.Result{Allowed: true}, r); diff != "" {
 		t.Error(diff)
 	}
@@ -192,7 +192,7 @@ func TestRateOff(t *testing.T) {
 
 func TestOpenWithoutRedis(t *testing.T) {
 	rate := limits.Rate{PerSecond: 1, Burst: 3}
-	l := limits.NewLimiter(nil, limits.LimiterOptions{})
+	var l *limits.Limiter
 	for range 10 {
 		if diff := cmp.Diff(limits.Result{Rate: rate, Allowed: true, Remaining: 3}, l.Allow(t.Context(), "key", rate)); diff != "" {
 			t.Fatal(diff)
@@ -217,7 +217,7 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			l := limits.NewLimiter(redisdb.Commands(client), limits.LimiterOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			l := limits.NewLimiter(redisdb.Script(redisdb.Commands(client), limits.TakeScript), limits.LimiterOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 			rate := limits.Rate{PerSecond: 1, Burst: 5}
 			for range 5 {
 				if r := l.Allow(t.Context(), "key", rate); !r.Allowed {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -23,7 +22,7 @@ type Set struct {
 
 // New returns the Set of keys. An empty Set refuses every key.
 func New(keys []config.Secret) *Set {
-	s := &Set{make([][sha256.Size]byte, len(keys)), limits.NewRefusals(limits.RefusedPerSecond)}
+	s := &Set{make([][sha256.Size]byte, len(keys)), limits.NewRefusals()}
 	for i, k := range keys {
 		s.hashes[i] = sha256.Sum256([]byte(k.Reveal()))
 	}
@@ -69,8 +68,8 @@ func (s *Set) Find(network, key string) (int, error) {
 	if len(s.hashes) == 0 {
 		return 0, ErrUnknown // nothing can be guessed
 	}
-	if s.refused.Over(network) {
-		return 0, ErrTooMany()
+	if err := s.refused.Check(network); err != nil {
+		return 0, err
 	}
 	found := s.index(key)
 	if found < 0 {
@@ -84,13 +83,14 @@ func (s *Set) Find(network, key string) (int, error) {
 // a right key. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many unknown
 // keys.
 func (s *Set) Has(network, key string) (bool, error) {
-	switch {
-	case len(s.hashes) == 0:
+	if len(s.hashes) == 0 {
 		return false, nil // nothing can be guessed
-	case s.index(key) >= 0:
+	}
+	if s.index(key) >= 0 {
 		return true, nil
-	case s.refused.Over(network):
-		return false, ErrTooMany()
+	}
+	if err := s.refused.Check(network); err != nil {
+		return false, err
 	}
 	s.refused.Count(network)
 	return false, nil
@@ -104,9 +104,4 @@ func (s *Set) index(key string) int {
 		found |= subtle.ConstantTimeCompare(given[:], s.hashes[i][:]) * (i + 1)
 	}
 	return found - 1
-}
-
-// ErrTooMany returns the apierr RateLimited for a client whose network has sent too many refused keys.
-func ErrTooMany() error {
-	return apierr.New(apierr.RateLimited, "Too many refused keys came from this address. Try again after the time that Retry-After gives.").After(time.Second)
 }

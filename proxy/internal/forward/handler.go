@@ -43,11 +43,6 @@ type Keys interface {
 	CheckAddress(ctx context.Context, address string) error
 }
 
-// Rates limits the rates of endpoints. Each endpoint has a key of its own.
-type Rates interface {
-	Allow(ctx context.Context, key string, rate limits.Rate) limits.Result
-}
-
 // Options holds the parts that a Handler uses, and the limits of requests.
 type Options struct {
 	// Store holds the policy. Required.
@@ -57,8 +52,8 @@ type Options struct {
 	// Keys checks API keys. Nil: a key that an endpoint may require gets the answer 503, and client addresses have no
 	// rate.
 	Keys Keys
-	// Rates limits the rates of endpoints. Nil: in this process alone.
-	Rates Rates
+	// Rates limits the rates of endpoints. Each endpoint has a key of its own. Nil: in this process alone.
+	Rates *limits.Limiter
 	// Tracer makes a span of each call to a target. Required.
 	Tracer trace.TracerProvider
 	// Meter makes the metrics. Required.
@@ -97,7 +92,7 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	if o.Rates == nil {
-		o.Rates = newBuckets(o.Now)
+		o.Rates = limits.NewLimiter(nil, limits.LimiterOptions{Now: o.Now})
 	}
 	m, err := newMetrics(o.Meter)
 	if err != nil {

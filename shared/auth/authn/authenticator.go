@@ -74,7 +74,7 @@ type Authenticator struct {
 	Guard *auth.Guard
 	// Verifier verifies keys for Guard.
 	Verifier *auth.Verifier
-	// Limiter limits rates for Guard.
+	// Limiter limits rates for Guard. Nil without Redis: no rate is limited.
 	Limiter *limits.Limiter
 	// Redis is the shared client, which Close closes, or nil without Redis.
 	Redis *redisdb.Client
@@ -130,12 +130,9 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 			return nil, err
 		}
 		keys = rediskeys.NewStore(redisdb.Commands(a.Redis), keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
-		a.Limiter = limits.NewLimiter(redisdb.Commands(a.Redis), limits.LimiterOptions{Log: o.Log})
-	} else {
-		a.Limiter = limits.NewLimiter(nil, limits.LimiterOptions{Log: o.Log})
-		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
-			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
-		}
+		a.Limiter = limits.NewLimiter(redisdb.Script(redisdb.Commands(a.Redis), limits.TakeScript), limits.LimiterOptions{Log: o.Log})
+	} else if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
+		o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
 	}
 	var issuers *auth.Issuers
 	if len(cfg.Issuers) > 0 {
@@ -147,7 +144,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
 		Foreign: foreign, Issuers: issuers, Uses: a.uses,
-		MaxLookups: maxLookups, LookupLimit: 2 * o.Pool.AcquireTimeout, UnknownRate: limits.RefusedPerSecond,
+		MaxLookups: maxLookups, LookupLimit: 2 * o.Pool.AcquireTimeout,
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

@@ -110,6 +110,15 @@ func Open(cfg Config, o Options) (*Client, error) {
 // commands.
 func Commands(c *Client) redis.UniversalClient { return c.connection.(redis.UniversalClient) }
 
+// Script returns a function that runs the Lua script source for one key with the arguments args. The function returns the
+// numbers of the script's answer.
+func Script(client redis.Scripter, source string) func(ctx context.Context, key string, args ...any) ([]int64, error) {
+	script := redis.NewScript(source)
+	return func(ctx context.Context, key string, args ...any) ([]int64, error) {
+		return script.Run(ctx, client, []string{key}, args...).Int64Slice()
+	}
+}
+
 // instrumentTracing adds a span to each command of node except ping and log-in, without the command's arguments. Names
 // of keys are pseudonyms, and values are properties of credentials. Neither belongs into a tracing system.
 func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
