@@ -107,10 +107,15 @@ func TestCredentials(t *testing.T) {
 						sent[name] = values
 					}
 				}
-				if r.URL.Path != "/me/projects" {
+				switch r.URL.String() {
+				case "/me/projects":
+					w.Header().Set("X-Next-Cursor", "second")
+					_, _ = io.WriteString(w, `[{"projectId":"pr_1","title":"Shop","scopes":["entries:read"]}]`)
+				case "/me/projects?cursor=second":
+					_, _ = io.WriteString(w, `[{"projectId":"pr_2","title":null,"scopes":[]}]`)
+				default:
 					t.Errorf("asked for %s", r.URL)
 				}
-				_, _ = io.WriteString(w, `[{"projectId":"pr_1","title":"Shop","scopes":["entries:read"]}]`)
 			}))
 			defer server.Close()
 			c, err := New(server.URL, tt.options...)
@@ -128,7 +133,7 @@ func TestCredentials(t *testing.T) {
 					t.Fatal(err)
 				}
 				projects, err := c.Projects(t.Context())
-				if want := []ProjectAccess{{"pr_1", "Shop", []string{"entries:read"}}}; err != nil || !reflect.DeepEqual(projects, want) {
+				if want := []ProjectAccess{{"pr_1", "Shop", []string{"entries:read"}}, {"pr_2", "", []string{}}}; err != nil || !reflect.DeepEqual(projects, want) {
 					t.Errorf("%+v, %v", projects, err)
 				}
 				if want := tt.want(value); !reflect.DeepEqual(sent, want) {

@@ -1,6 +1,10 @@
 package client
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
 
 // Project reads the public data of a project, and needs no API key. For an unknown id, the error has the code
 // [CodeProjectNotFound], which [Code] returns.
@@ -20,7 +24,21 @@ type ProjectAccess struct {
 	Scopes    []string `json:"scopes"`
 }
 
-// Projects reads the projects that the client's key or token may read, sorted by id. The server returns at most 1,000.
+// Projects reads all projects that the client's key or token may read, page by page, sorted by id.
 func (c *Client) Projects(ctx context.Context) ([]ProjectAccess, error) {
-	return readOne[[]ProjectAccess](ctx, c, path("me", "projects"))
+	var all []ProjectAccess
+	for cursor := ""; ; {
+		body, next, err := c.JSON(ctx, List{path: path("me", "projects")}, cursor, 0)
+		if err != nil {
+			return nil, err
+		}
+		var page []ProjectAccess
+		if err := json.Unmarshal(body, &page); err != nil {
+			return nil, fmt.Errorf("the list of projects: %w", err)
+		}
+		if all = append(all, page...); next == "" {
+			return all, nil
+		}
+		cursor = next
+	}
 }

@@ -91,20 +91,21 @@ func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	}
 }
 
-// Projects passes the principals of a request's key or token in its projects to next, at most 1,000, by project id. The
-// look-up is one over all projects. So each request counts against the rate of requests without a key first.
-func (g *Guard) Projects(next func(w http.ResponseWriter, r *http.Request, principals []Principal) error) httpapi.HandlerFunc {
+// Projects passes a request to next with a function that lists the principals of its key or token by project id, as
+// [Verifier.Projects] does. next returns the errors of the function. The look-up is one over all projects. So each request
+// counts against the rate of requests without a key first.
+func (g *Guard) Projects(next func(w http.ResponseWriter, r *http.Request, list func(after string, limit int) ([]Principal, error)) error) httpapi.HandlerFunc {
 	return g.Anonymous(func(w http.ResponseWriter, r *http.Request) error {
-		var principals []Principal
-		c, err := g.verifier.o.Issuers.credentialOf(r.Header)
-		if err == nil {
-			principals, err = g.verifier.Projects(r.Context(), c)
-		}
-		if err = unauthorized(err); err != nil {
-			g.verifier.o.Issuers.challenge(w, err)
-			return err
-		}
-		return next(w, r, principals)
+		err := next(w, r, func(after string, limit int) ([]Principal, error) {
+			c, err := g.verifier.o.Issuers.credentialOf(r.Header)
+			if err != nil {
+				return nil, unauthorized(err)
+			}
+			all, err := g.verifier.Projects(r.Context(), c, after, limit)
+			return all, unauthorized(err)
+		})
+		g.verifier.o.Issuers.challenge(w, err)
+		return err
 	})
 }
 

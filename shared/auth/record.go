@@ -55,8 +55,8 @@ type Store interface {
 	// Grants returns the project's records with one of the hashes, of identities, even if a record is revoked or has
 	// expired. An error is a fault of the store.
 	Grants(ctx context.Context, projectID string, hashes []Hash) ([]Record, error)
-	// EachProject calls do with the records of all projects that have one of the hashes, by projectID, until do returns
-	// false. An error is a fault of the store.
+	// EachProject calls do with the records of all projects that have one of the hashes, by the bytes of projectID, until do
+	// returns false. An error is a fault of the store.
 	EachProject(ctx context.Context, hashes []Hash, do func(Record) bool) error
 }
 

@@ -30,11 +30,9 @@ const (
 	// lookupLimit is how long one look-up may take, unless [VerifierOptions.LookupLimit] is longer.
 	lookupLimit = 2 * time.Second
 
-	// capacity is how many keys a process caches, refused ones included: about 30 MB when full.
+	// capacity is how many keys a process caches, refused ones included: about 30 MB when full. A list of projects counts
+	// as many times as it has projects.
 	capacity = 100_000
-
-	// maxProjects is how many projects [Verifier.Projects] returns at most.
-	maxProjects = 1000
 )
 
 // VerifierOptions configures a [Verifier]: which keys it looks up, and how many look-ups and refused keys it allows.
@@ -82,12 +80,19 @@ type copies interface {
 type rightsHolder struct {
 	project string // of the request; empty: all projects
 	bearer  Hash   // bearer.id
+	page    page   // of all projects
+}
+
+// page is a part of a list of projects: at most limit of them, after the project id after.
+type page struct {
+	after string
+	limit int
 }
 
 // keyCopy is a store's answer about a key. The cache keeps an old copy: validFor decides whether the copy may answer a
 // request. An old copy also shows that the key was accepted before.
 type keyCopy struct {
-	principals []Principal    // one, or one for each project
+	principals []Principal    // one, or one for each project of a page
 	records    []string       // the ids of the records that give the principal of one project its rights
 	refusal    apierr.Refusal // "": the key is accepted
 	asked      time.Time      // just before the store was asked
@@ -110,7 +115,8 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 		slots:   limits.NewTurns(o.MaxLookups, o.MaxLookups, func(context.Context) limits.Holder { return limits.Holder{} }),
 	}
 	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{
-		MaximumSize: capacity,
+		MaximumWeight: capacity,
+		Weigher:       func(_ rightsHolder, c *keyCopy) uint32 { return uint32(max(1, len(c.principals))) },
 		RefreshCalculator: otter.RefreshWritingFunc(func(e otter.Entry[rightsHolder, *keyCopy]) time.Duration {
 			return max(1, time.Until(e.Value.asked.Add(renewAfter))) // otter ignores a duration of 0 or less
 		}),
@@ -135,7 +141,7 @@ func (v *Verifier) principal(ctx context.Context, projectID string, c Credential
 	if !wire.ValidIdentifier(projectID) {
 		return Principal{}, ErrUnknown
 	}
-	all, ends, err := v.verify(ctx, projectID, c)
+	all, ends, err := v.verify(ctx, rightsHolder{project: projectID}, c)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -146,25 +152,26 @@ func (v *Verifier) principal(ctx context.Context, projectID string, c Credential
 	return p, nil
 }
 
-// Projects returns the principals of a key or token in all of its projects, by project id, at most maxProjects. A token
-// whose identity has no rights has no projects. The errors are those of [Verifier.Verify].
-func (v *Verifier) Projects(ctx context.Context, c Credential) ([]Principal, error) {
-	all, _, err := v.verify(ctx, "", c)
+// Projects returns the principals of a key or token in its projects with ids greater than after, by project id, at most
+// limit. A token whose identity has no rights has no projects. The errors are those of [Verifier.Verify].
+func (v *Verifier) Projects(ctx context.Context, c Credential, after string, limit int) ([]Principal, error) {
+	all, _, err := v.verify(ctx, rightsHolder{page: page{after, limit}}, c)
 	if errors.Is(err, apierr.RefusedNoGrant) || errors.Is(err, apierr.RefusedGroupsCut) {
 		return nil, nil
 	}
 	return all, err
 }
 
-// verify is the one way in for all kinds of credentials; doc.go draws it. verify returns at least one principal of a
-// credential, and the time at which the credential ends. The principals are those of a project, or of all projects if
-// projectID is empty. The errors are those of [Verifier.Verify].
-func (v *Verifier) verify(ctx context.Context, projectID string, c Credential) ([]Principal, time.Time, error) {
+// verify is the one way in for all kinds of credentials; doc.go draws it. verify returns the principal of a
+// credential in the project of holder, or the principals of the page if the project is empty. The second result is the time
+// at which the credential ends. The errors are those of [Verifier.Verify].
+func (v *Verifier) verify(ctx context.Context, holder rightsHolder, c Credential) ([]Principal, time.Time, error) {
 	b, err := v.identify(ctx, c)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	all, err := v.decide(ctx, rightsHolder{projectID, b.id}, b)
+	holder.bearer = b.id
+	all, err := v.decide(ctx, holder, b)
 	if errors.Is(err, ErrUnknown) {
 		err = b.nothing
 	}
@@ -202,8 +209,7 @@ func (v *Verifier) identify(ctx context.Context, c Credential) (bearer, error) {
 	return bearer{hash: h, id: h, nothing: ErrUnknown}, err
 }
 
-// decide returns the principals of b, the bearer of holder, in the holder's project, or in all projects. There is at least
-// one.
+// decide returns the principals of b, the bearer of holder, in the holder's project, or those of the holder's page of projects.
 func (v *Verifier) decide(ctx context.Context, holder rightsHolder, b bearer) ([]Principal, error) {
 	began := time.Now()
 	c, seen := v.copies.GetIfPresent(holder)
@@ -216,6 +222,11 @@ func (v *Verifier) decide(ctx context.Context, holder rightsHolder, b bearer) ([
 	}
 
 	// A key that was accepted before is no random key. Refused keys from the same network do not delay it.
+	if !seen && holder.page.after != "" {
+		first := holder
+		first.page.after = ""
+		c, seen = v.copies.GetIfPresent(first)
+	}
 	if !seen || c.refusal != "" {
 		if err := v.refused.within(ctx); err != nil {
 			return nil, err
@@ -240,10 +251,9 @@ func (v *Verifier) answer(c *keyCopy) ([]Principal, error) {
 	now, all := time.Now(), c.principals
 	ended := func(p Principal) bool { return p.expired(now) }
 	if slices.ContainsFunc(all, ended) {
-		all = slices.DeleteFunc(slices.Clone(all), ended)
-	}
-	if len(all) == 0 {
-		return nil, ErrExpired
+		if all = slices.DeleteFunc(slices.Clone(all), ended); len(all) == 0 {
+			return nil, ErrExpired
+		}
 	}
 	if v.o.Uses != nil && c.used.CompareAndSwap(false, true) {
 		for _, id := range c.records {
@@ -305,7 +315,7 @@ func (l loader) Load(ctx context.Context, holder rightsHolder) (*keyCopy, error)
 
 	c := &keyCopy{asked: time.Now()}
 	if holder.project == "" {
-		c.principals, err = l.everywhere(ctx, c.asked)
+		c.principals, err = l.everywhere(ctx, holder.page, c.asked)
 	} else {
 		err = l.inProject(ctx, holder.project, c)
 	}
@@ -339,17 +349,20 @@ func (l loader) inProject(ctx context.Context, projectID string, c *keyCopy) err
 	return err
 }
 
-// everywhere asks the store for the principals in all projects, by project id, at most maxProjects. The error is
-// [ErrUnknown] if there is none.
-func (l loader) everywhere(ctx context.Context, now time.Time) ([]Principal, error) {
+// everywhere asks the store for the principals of a page of projects. The error is [ErrUnknown] if the bearer has no rights in
+// any project.
+func (l loader) everywhere(ctx context.Context, in page, now time.Time) ([]Principal, error) {
 	var (
 		all     []Principal
+		some    bool // whether the bearer has rights in any project
 		records []Record
 		project string // of records
 	)
 	flush := func() {
 		if p, _, err := l.bearer.principal(project, records, now); err == nil {
-			all = append(all, p)
+			if some = true; p.ProjectID > in.after { // the store sorts by bytes
+				all = append(all, p)
+			}
 		}
 		records = records[:0]
 	}
@@ -359,15 +372,15 @@ func (l loader) everywhere(ctx context.Context, now time.Time) ([]Principal, err
 		}
 		project = r.ProjectID
 		records = append(records, r)
-		return len(all) < maxProjects
+		return len(all) < in.limit
 	})
 	if err != nil {
 		return nil, err
 	}
-	if flush(); len(all) == 0 {
+	if flush(); !some {
 		return nil, ErrUnknown
 	}
-	return all[:min(len(all), maxProjects)], nil
+	return all[:min(len(all), in.limit)], nil
 }
 
 // Close cancels the look-ups in flight, and those that begin later.

@@ -173,9 +173,15 @@ export class Client {
     return this.#one(path("projects", projectId, "experiments", experimentId, "history"), options);
   }
 
-  /** projects reads the projects of the key or token, at most 1,000, by projectId, with what it may do in each. */
-  projects(options: RequestOptions = {}): Promise<OwnProject[]> {
-    return this.#one("/me/projects", options);
+  /** projects reads all projects of the key or token, page by page, by projectId, with what it may do in each. */
+  async projects(options: RequestOptions = {}): Promise<OwnProject[]> {
+    const all: OwnProject[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const { body, next } = await this.#page<OwnProject[]>("/me/projects" + (cursor ? search({ cursor }) : ""), options);
+      all.push(...body);
+      if (!next) return all;
+      cursor = next;
+    }
   }
 
   /** project reads the project itself. */
@@ -183,7 +189,12 @@ export class Client {
     return this.#one(path("projects", projectId), options);
   }
 
-  async #one<T>(target: string, { signal }: RequestOptions): Promise<T> {
+  async #one<T>(target: string, options: RequestOptions): Promise<T> {
+    return (await this.#page<T>(target, options)).body;
+  }
+
+  /** #page reads one JSON body, and the cursor of the next page if there is one. */
+  async #page<T>(target: string, { signal }: RequestOptions): Promise<{ body: T; next: string | null }> {
     const failed = this.#transport.retries(signal);
     for (;;) {
       try {
@@ -191,7 +202,7 @@ export class Client {
         const text = await response.text().catch((cause: unknown) => {
           throw new IncompleteError("the answer was cut off", { cause });
         });
-        return this.#parse(text) as T;
+        return { body: this.#parse(text) as T, next: response.headers.get("X-Next-Cursor") };
       } catch (error) {
         await failed(error);
       }

@@ -563,8 +563,8 @@ export interface paths {
         };
         /**
          * List the projects of the key or token
-         * @description The projects in which the API key or the token of this request has rights, by id, at most 1,000. A token without
-         *     rights has none. Requests count against the rate of requests without a key.
+         * @description The projects in which the API key or the token of this request has rights, by id. A token without rights has
+         *     none. Requests count against the rate of requests without a key.
          */
         get: operations["listMyProjects"];
         put?: never;
@@ -2315,6 +2315,8 @@ export interface components {
         after: string;
         /** @description The greatest number of changes, up to `MAX_LIMIT` of the service. */
         changesLimit: number;
+        /** @description The greatest number of projects. */
+        projectsLimit: number;
         /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
         types: string;
         /** @description How many seconds an empty answer waits for a change. The answer comes after at most 55, as many gateways end a request after 60. */
@@ -3788,7 +3790,12 @@ export interface operations {
     };
     listMyProjects: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The greatest number of projects. */
+                limit?: components["parameters"]["projectsLimit"];
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
+                cursor?: components["parameters"]["cursor"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3800,6 +3807,8 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
                     ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    "X-Next-Cursor": components["headers"]["XNextCursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3817,6 +3826,7 @@ export interface operations {
                      *     ]
                      */
                     "application/json": components["schemas"]["OwnProject"][];
+                    "application/x-ndjson": string;
                 };
             };
             304: components["responses"]["NotModified"];

@@ -202,6 +202,14 @@ test("white space around a key is dropped; a key that cannot be sent ends a call
   assert.deepEqual(sent, [key, key]);
 });
 
+test("projects reads all pages", async (t) => {
+  const server = await serve(t, (request, response) => {
+    const [projectId, next] = { "/me/projects": ["pr_1", { "X-Next-Cursor": "c 2" }], "/me/projects?cursor=c+2": ["pr_2", {}] }[request.url];
+    response.writeHead(200, { "Content-Type": "application/json", ...next }).end(`[{"projectId":"${projectId}"}]`);
+  });
+  assert.deepEqual(await new Client({ baseURL: server.url, apiKey: key }).projects(), [{ projectId: "pr_1" }, { projectId: "pr_2" }]);
+});
+
 test("a token is sent in place of a key, and renewed after a 401; never both", async (t) => {
   const sent = [];
   const server = await serve(t, (request, response) => {

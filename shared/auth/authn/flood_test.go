@@ -38,9 +38,12 @@ func serve(a *authn.Authenticator) http.Handler {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}))
-	router.Get("/me/projects", a.Guard.Projects(func(w http.ResponseWriter, _ *http.Request, all []auth.Principal) error {
-		w.WriteHeader(http.StatusOK)
-		return nil
+	router.Get("/me/projects", a.Guard.Projects(func(w http.ResponseWriter, _ *http.Request, list func(string, int) ([]auth.Principal, error)) error {
+		_, err := list("", 1)
+		if err == nil {
+			w.WriteHeader(http.StatusOK)
+		}
+		return err
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := &httpapi.Info{Logger: slog.New(slog.DiscardHandler), ClientAddress: r.Header.Get("Test-Address")}

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
@@ -47,14 +49,31 @@ func listFormat(r *http.Request) lists.Format {
 // chunks are read.
 func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *lists.List) error {
 	defer list.Close()
-	cursor := ""
-	if next := list.Next(); next != nil {
-		cursor = l.next(w, r, *next, true)
-	}
 	if body, whole := list.Whole(); whole {
-		return WriteBody(w, r, l.contentType(), body, cursor)
+		return l.writeWhole(w, r, body, list.Next())
+	}
+	if next := list.Next(); next != nil {
+		l.next(w, r, *next, true)
 	}
 	return writePieces(w, r, l.contentType(), list.Chunks(), lists.Memory)
+}
+
+// writeWhole answers with a page whose body is in memory. next is where the next page begins, nil on the last page.
+func (l ListRequest) writeWhole(w http.ResponseWriter, r *http.Request, body []byte, next *lists.Position) error {
+	cursor := ""
+	if next != nil {
+		cursor = l.next(w, r, *next, true)
+	}
+	return WriteBody(w, r, l.contentType(), body, cursor)
+}
+
+// WriteRecords answers with a page of records that are in memory, each of them JSON. next is where the next page begins, nil
+// on the last page.
+func (l ListRequest) WriteRecords(w http.ResponseWriter, r *http.Request, records [][]byte, next *lists.Position) error {
+	if l.Page.Format == lists.NDJSON {
+		return l.writeWhole(w, r, bytes.Join(append(records, nil), []byte("\n")), next)
+	}
+	return l.writeWhole(w, r, slices.Concat([]byte("["), bytes.Join(records, []byte(",")), []byte("]")), next)
 }
 
 // WriteFeed answers with a page of a feed, a list to which records are added at its end. The answer has the cursor of

@@ -94,7 +94,7 @@ func run(ctx context.Context) error {
 	answered("getProject", status(home), body(home), err, func() bool { return home.JSON200.Title == "Demo" })
 	own, err := c.GetKeyWithResponse(ctx, project, key)
 	answered("getKey", status(own), body(own), err, func() bool { return own.JSON200.ProjectId == project && own.JSON200.ExpiresAt == nil })
-	projects, err := c.ListMyProjectsWithResponse(ctx, key)
+	projects, err := c.ListMyProjectsWithResponse(ctx, nil, key)
 	answered("listMyProjects", status(projects), body(projects), err, func() bool {
 		return len(*projects.JSON200) == 1 && (*projects.JSON200)[0].ProjectId == project
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
 // ownProject is one project of a key or identity.
@@ -16,10 +17,24 @@ type ownProject struct {
 	Scopes    []string `json:"scopes"`
 }
 
+// maxProjects is the greatest page of a list of projects, and the default.
+const maxProjects = 1000
+
 // listMyProjects serves GET /me/projects: the projects in which the key or the identity of the request has rights.
-func (a *API) listMyProjects(w http.ResponseWriter, r *http.Request, all []auth.Principal) error {
-	if err := httpapi.ParseQuery(r).Err(); err != nil {
+func (a *API) listMyProjects(w http.ResponseWriter, r *http.Request, list func(after string, limit int) ([]auth.Principal, error)) error {
+	q := httpapi.ParseQuery(r, "limit", "cursor")
+	l, err := q.List(r, httpapi.Binding{List: "my-projects"}, lists.Position{}, lists.Position{}, q.Int("limit", maxProjects, 1, maxProjects))
+	if err != nil {
 		return err
+	}
+	all, err := list(l.Page.After.ID, l.Page.Limit+1)
+	if err != nil {
+		return err
+	}
+	var next *lists.Position
+	if len(all) > l.Page.Limit {
+		all = all[:l.Page.Limit]
+		next = &lists.Position{ID: all[len(all)-1].ProjectID}
 	}
 	ids := make([]string, len(all))
 	for i, p := range all {
@@ -29,16 +44,15 @@ func (a *API) listMyProjects(w http.ResponseWriter, r *http.Request, all []auth.
 	if err != nil {
 		return err
 	}
-	projects := make([]ownProject, len(all))
+	records := make([][]byte, len(all))
 	for i, p := range all {
-		projects[i] = ownProject{ProjectID: p.ProjectID, Scopes: p.Scopes.Names()}
+		project := ownProject{ProjectID: p.ProjectID, Scopes: p.Scopes.Names()}
 		if title, ok := titles[p.ProjectID]; ok {
-			projects[i].Title = &title
+			project.Title = &title
+		}
+		if records[i], err = json.Marshal(project); err != nil {
+			return err
 		}
 	}
-	body, err := json.Marshal(projects)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteBody(w, r, "application/json", body, "")
+	return l.WriteRecords(w, r, records, next)
 }
