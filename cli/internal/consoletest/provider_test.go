@@ -306,6 +306,7 @@ func TestLongSignInWithProvider(t *testing.T) {
 	if got, want := b.text("[data-identity]"), "issuer: "+w.issuer.URL+"\nsubject: bob"; strings.TrimSpace(got) != want {
 		t.Errorf("the identity is %q, want %q", got, want)
 	}
+	b.shows("your provider left them all out of your token")
 	b.allLooks(source, "provider-no-project")
 	b.token()
 	b.open("/console/p/" + demoProject + "/overview")

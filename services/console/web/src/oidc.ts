@@ -41,6 +41,8 @@ export interface Claims {
   aud?: string | string[];
   iat?: number;
   exp?: number;
+  _claim_names?: { groups?: string };
+  hasgroups?: boolean | string;
 }
 
 /** claims reads a JWT without a check of its signature: Lectern checks it. It returns null for another token. */
@@ -51,3 +53,9 @@ export function claims(token: string): Claims | null {
     return null;
   }
 }
+
+/**
+ * groupsCut reports whether the provider left the groups out of the token. Entra does so for members of many groups: the
+ * token says only where the groups are (OpenID Connect Core 1.0, section 5.6.2), or that there are some.
+ */
+export const groupsCut = (claims: Claims): boolean => claims._claim_names?.groups !== undefined || String(claims.hasgroups) === "true";

@@ -13,7 +13,10 @@ const provider = new Provider(ISSUER, {
   }],
   cookies: { keys: ["not a secret"] },
   clientBasedCORS: () => true,
-  findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
+  // As Entra does for members of many groups, it says that there are some.
+  claims: { openid: ["sub", "hasgroups"] },
+  conformIdTokenClaims: false,
+  findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub, hasgroups: true }) }),
   issueRefreshToken: () => true,
   pkce: { required: () => true },
   ttl: { IdToken: 20, AccessToken: 20, RefreshToken: 3600, Session: 3600, Grant: 3600, Interaction: 3600 },

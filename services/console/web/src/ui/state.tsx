@@ -7,7 +7,7 @@ import type { Load } from "../load.ts";
 import { session, signOut } from "../session.ts";
 import { count } from "../time.ts";
 import { SignInError } from "../errors.ts";
-import { claims } from "../oidc.ts";
+import { claims, groupsCut } from "../oidc.ts";
 import { CopyButton } from "./parts.tsx";
 
 /** useOnline reports whether the browser has a network. */
@@ -132,12 +132,18 @@ export function Problem({ error, retry }: { error: Error; retry?: () => void }) 
   );
 }
 
-/** Identity shows who the visitor is for the provider. */
+/** Identity shows who the visitor is for the provider, and whether the provider left out the visitor's groups. */
 export function Identity() {
-  const { iss, sub } = claims(session.value?.tokens?.token ?? "") ?? {};
-  const lines = `issuer: ${iss}\nsubject: ${sub}`;
+  const visitor = claims(session.value?.tokens?.token ?? "") ?? {};
+  const lines = `issuer: ${visitor.iss}\nsubject: ${visitor.sub}`;
   return (
     <>
+      {groupsCut(visitor) && (
+        <p data-groups="cut">
+          You are in so many groups that your provider left them all out of your token. So no right of a group counts. Ask the provider's
+          administrator to send only the groups that are assigned to Lectern, or to use app roles.
+        </p>
+      )}
       <pre class="raw code" data-identity>{lines}</pre>
       <CopyButton text={() => lines} />
     </>
