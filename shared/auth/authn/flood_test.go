@@ -252,7 +252,7 @@ func flood(t *testing.T, k *authtest.Keys, path string, inUse, guess func() stri
 	windows := int64(took/time.Second) + 2
 	most := windows*int64(limits.RefusedPerSecond+clients) + int64(fresh) + int64(took/(700*time.Millisecond)) + 1
 	t.Logf("%d answers 401, %d answers 429, %d look-ups in Postgres, at most %d may be", unauthorized.Load(), limited.Load(), reached, most)
-	if guesses, most := unauthorized.Load(), windows*int64(trustedkeys.RefusedPerSecond+clients); guesses > most {
+	if guesses, most := unauthorized.Load(), windows*int64(limits.RefusedPerSecond+clients); guesses > most {
 		t.Errorf("%d guesses were tried, want at most %d", guesses, most)
 	}
 	if reached > most {
