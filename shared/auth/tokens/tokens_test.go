@@ -193,7 +193,7 @@ func TestFilesOfAnIssuer(t *testing.T) {
 			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, server.URL, elsewhere.URL+"/keys")
 			return
 		}
-		w.Write(signer.KeySet())
+		_, _ = w.Write(signer.KeySet())
 	}))
 	defer server.Close()
 	folder := t.TempDir()
