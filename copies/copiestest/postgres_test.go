@@ -477,7 +477,7 @@ func TestPostgresThroughPoolers(t *testing.T) {
 	if _, err := state.Open(t.Context()); !errors.As(err, &pooled) {
 		t.Errorf("a receiver's state behind it: %v", err)
 	}
-	const left = `SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') || ' ' || (SELECT count(*) FROM pg_namespace WHERE nspname = 'Copy of shop')`
+	const left = `SELECT (SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND d.datname = current_database()) || ' ' || (SELECT count(*) FROM pg_namespace WHERE nspname = 'Copy of shop')`
 	if got := w.value(t, left); got != "0 0" {
 		t.Errorf("locks and schemas left: %s", got)
 	}
