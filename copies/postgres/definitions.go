@@ -81,9 +81,30 @@ func records(list map[string]string) iter.Seq2[copies.Record, error] {
 	}
 }
 
-// definitions returns the definitions of the copy's indexes and views, with those that the copy should have. A view that
-// the next run replaces is left out. definitions makes temporary views in tx, which the caller rolls back.
+// definitions returns the definitions of the copy's indexes, views and columns, with those that the copy should have.
 func (d *Destination) definitions(ctx context.Context, tx pgx.Tx) ([]copies.Table, error) {
+	indexes, err := d.indexDefinitions(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	views, err := d.viewDefinitions(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	is, should := map[string]string{}, map[string]string{}
+	for _, c := range d.injured {
+		name := c.embeddableID + "/" + c.Key
+		is[name], should[name] = string(c.Type), string(c.right)
+	}
+	return []copies.Table{indexes, views, definitionsOf(columnKind, is, should)}, nil
+}
+
+func definitionsOf(kind string, is, should map[string]string) copies.Table {
+	return copies.Table{Kind: kind, Own: true, Copy: records(is), Source: records(should)}
+}
+
+// indexDefinitions returns the definitions of the indexes, with those that the copy should have now.
+func (d *Destination) indexDefinitions(ctx context.Context, tx pgx.Tx) (t copies.Table, err error) {
 	is, should := map[string]string{}, map[string]string{}
 	var wanted []string
 	for _, i := range d.shape.indexes() {
@@ -93,63 +114,65 @@ func (d *Destination) definitions(ctx context.Context, tx pgx.Tx) ([]copies.Tabl
 	}
 	rows, err := tx.Query(ctx, indexesOf, d.Schema, wanted)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	var name, text string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &text}, func() error {
 		is[name] = text
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	all := []copies.Table{{Kind: indexKind, Own: true, Copy: records(is), Source: records(should)}}
+	})
+	return definitionsOf(indexKind, is, should), err
+}
 
-	is, should = map[string]string{}, map[string]string{}
-	compare := func(view, sql string) error {
-		const get = `SELECT coalesce(pg_get_viewdef(to_regclass($1)), '')`
-		if err := tx.QueryRow(ctx, get, pgx.Identifier{d.Schema, view}.Sanitize()).Scan(&text); err != nil || text == "" {
-			return err
-		}
-		is[view], should[view] = text, "a view that Postgres refuses"
-		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			if _, err := savepoint.Exec(ctx, `CREATE OR REPLACE TEMP VIEW lectern_view AS `+sql); err != nil {
-				return err
-			}
-			if err := savepoint.QueryRow(ctx, get, "pg_temp.lectern_view").Scan(&text); err != nil {
-				return err
-			}
-			should[view] = text
-			_, err := savepoint.Exec(ctx, `DROP VIEW pg_temp.lectern_view`)
-			return err
-		})
-		if _, refused := errors.AsType[*pgconn.PgError](err); refused {
-			return nil
-		}
-		return err
-	}
-	if err := compare(pageViews, pageViewsSQL(d.Schema)); err != nil {
-		return nil, err
-	}
+// viewDefinitions returns the definitions of the views, with those that the views should have. A view that the next run
+// replaces is left out.
+func (d *Destination) viewDefinitions(ctx context.Context, tx pgx.Tx) (t copies.Table, err error) {
+	queries := map[string]string{pageViews: pageViewsSQL(d.Schema)} // by view
 	for id := range d.views {
 		if _, stale := d.stale[id]; stale {
 			continue
 		}
-		sql, err := d.viewSQL(ctx, tx, id)
-		if err == nil {
-			err = compare(viewOf(id), sql)
+		if queries[viewOf(id)], err = d.viewSQL(ctx, tx, id); err != nil {
+			return t, err
 		}
+	}
+	is, should := map[string]string{}, map[string]string{}
+	for view, sql := range queries {
+		text, err := viewDefinition(ctx, tx, pgx.Identifier{d.Schema, view}.Sanitize())
 		if err != nil {
-			return nil, err
+			return t, err
+		}
+		if text == "" {
+			continue
+		}
+		is[view] = text
+		if should[view], err = definitionOf(ctx, tx, sql); err != nil {
+			return t, err
 		}
 	}
-	all = append(all, copies.Table{Kind: viewKind, Own: true, Copy: records(is), Source: records(should)})
+	return definitionsOf(viewKind, is, should), nil
+}
 
-	is, should = map[string]string{}, map[string]string{}
-	for _, c := range d.injured {
-		name := c.embeddableID + "/" + c.Key
-		is[name], should[name] = string(c.Type), string(c.right)
+// viewDefinition returns the definition of a view as Postgres writes it, and "" if there is no such view.
+func viewDefinition(ctx context.Context, tx pgx.Tx, view string) (text string, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce(pg_get_viewdef(to_regclass($1)), '')`, view).Scan(&text)
+	return text, err
+}
+
+// definitionOf returns the definition that a view by the query sql has, and "" if Postgres refuses such a view. A column
+// that the copy does not know is a reason. The view is temporary, and goes with a savepoint.
+func definitionOf(ctx context.Context, tx pgx.Tx, sql string) (string, error) {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return "", err
 	}
-	return append(all, copies.Table{Kind: columnKind, Own: true, Copy: records(is), Source: records(should)}), nil
+	text := ""
+	if _, err = savepoint.Exec(ctx, `CREATE TEMP VIEW lectern_view AS `+sql); err == nil {
+		text, err = viewDefinition(ctx, savepoint, "pg_temp.lectern_view")
+	} else if _, refused := errors.AsType[*pgconn.PgError](err); refused {
+		err = nil
+	}
+	return text, errors.Join(err, savepoint.Rollback(ctx))
 }
 
 // mendIndexes makes the indexes with the given names anew.

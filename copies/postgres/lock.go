@@ -49,8 +49,8 @@ func Connect(ctx context.Context, config *pgx.ConnConfig) (_ *pgx.Conn, err erro
 	if err != nil || first == conn.PgConn().PID() {
 		return conn, err
 	}
-	// A pooler has made up the id of the process. It gives the process of a connection that is at rest to another
-	// connection, or the connection gets another process after that. A pooler of sessions does neither.
+	// A pooler has made up the id of the process. A pooler of transactions gives the process of conn, which is at rest, to the
+	// other connection. Or else conn gets another process while the other connection keeps its own.
 	other, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -77,6 +77,29 @@ func processOf(ctx context.Context, at interface {
 }) (id uint32, err error) {
 	err = at.QueryRow(ctx, `SELECT pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&id)
 	return id, err
+}
+
+// session resets settings of a role or database that would harm a copy. A time limit would stop a large batch, or a
+// repair, whose transaction waits for the feed. Row security would hide rows, so that a removal would not delete them. With
+// row_security off, Postgres returns an error instead.
+const session = `SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET row_security = off`
+
+// session17 resets a time limit that Postgres 17 added. The statement is sent after session, because the time limit of the role
+// holds for all statements that are sent together.
+const session17 = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'`
+
+// connect opens a connection with the settings of session and stores it in d.conn.
+func (d *Destination) connect(ctx context.Context) (err error) {
+	if d.conn, err = Connect(ctx, d.config); err != nil {
+		return d.explain("connect", err)
+	}
+	for _, set := range []string{session, session17} {
+		if _, err := d.conn.Exec(ctx, set); err != nil {
+			_ = d.Close()
+			return d.explain("connect", err)
+		}
+	}
+	return nil
 }
 
 // Lock takes an advisory lock on a schema for one sync, until conn closes. class is the first key of the lock, so

@@ -133,28 +133,6 @@ func (d *Destination) Open(ctx context.Context) (at copies.Position, err error) 
 	return d.at, nil
 }
 
-// session resets settings of a role or database that would harm a copy. A time limit would stop a large batch, or a
-// repair, whose transaction waits for the feed. Row security would hide rows, so that a removal would not delete them. With
-// row_security off, Postgres returns an error instead.
-const session = `SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET row_security = off`
-
-// session17 resets a time limit that Postgres 17 added. It runs after session, as its own time is limited otherwise.
-const session17 = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'`
-
-// connect opens a connection with the settings of session and stores it in d.conn.
-func (d *Destination) connect(ctx context.Context) (err error) {
-	if d.conn, err = Connect(ctx, d.config); err != nil {
-		return d.explain("connect", err)
-	}
-	for _, set := range []string{session, session17} {
-		if _, err := d.conn.Exec(ctx, set); err != nil {
-			_ = d.Close()
-			return d.explain("connect", err)
-		}
-	}
-	return nil
-}
-
 const (
 	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
 
