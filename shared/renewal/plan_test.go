@@ -18,7 +18,7 @@ type state struct {
 	Failures                       int
 }
 
-// TestPlan runs the table of cases, which a test of the console runs, too: those with a user who waits.
+// TestPlan runs the table of cases. A test of the console runs the cases in which a user waits.
 func TestPlan(t *testing.T) {
 	text, err := os.ReadFile("testdata/plan.json")
 	if err != nil {

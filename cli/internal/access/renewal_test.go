@@ -41,7 +41,7 @@ func expire(t *testing.T, file string) {
 // command could store. A new one is lost only between the answer and the write, and only if the provider has no grace period.
 func TestKilledRenewal(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("a process has the folder of its settings by XDG_CONFIG_HOME")
+		t.Skip("the test gives each process a folder of settings by XDG_CONFIG_HOME, which Linux alone reads")
 	}
 	t.Parallel()
 	const ended = "the login of the context shop has expired"

@@ -48,8 +48,7 @@ func Kit(t testing.TB) string {
 
 // NewCluster starts a coordinator and workers with the program citus in the folder in CITUS_KIT. Each node has the
 // given settings in addition to the usual ones. When t or the process ends, a process stops and removes the cluster.
-// That takes up to 20 seconds, for which t does not wait.
-// Without CITUS_KIT it does the same as [Kit].
+// The removal takes up to 20 seconds, and t does not wait for the removal. Without CITUS_KIT, NewCluster does the same as [Kit].
 func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{kit: filepath.Join(Kit(t), "citus")}
