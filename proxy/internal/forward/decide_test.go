@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -28,6 +29,30 @@ func TestManyPlaceholders(t *testing.T) {
 	d, err := decide(r, incoming{target: to}, &policy.Scope{}, false, nil, limits.Holder{})
 	if err == nil || len(d.request.Uses) != 1 {
 		t.Errorf("%d uses, %v", len(d.request.Uses), err)
+	}
+}
+
+// TestCallerGoneBeforeTheExamination fills all places of examiners. A caller that disconnects must give its memory back.
+func TestCallerGoneBeforeTheExamination(t *testing.T) {
+	const memory = 256 << 10 // one body of a client
+	bodies := newHeldBodies(10<<20, memory)
+	hold := func(ctx context.Context) error {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader("text"))
+		r.Header.Set("Content-Type", "text/plain")
+		_, err := bodies.hold(r, limits.Endpoint("web"), limits.Network("192.0.2.1"))
+		return err
+	}
+	for range maxExamining {
+		bodies.examining <- struct{}{}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := hold(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that left got %v", err)
+	}
+	<-bodies.examining
+	if err := hold(t.Context()); err != nil {
+		t.Errorf("the next caller got %v", err)
 	}
 }
 

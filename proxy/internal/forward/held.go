@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -75,7 +76,7 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client limits.Holder) (*hel
 		held.parts = []template.Part{{Media: media, Length: len(held.text)}}
 	}
 	if err == nil {
-		err = held.examine()
+		err = held.examine(r.Context())
 	}
 	if err != nil {
 		held.release()
@@ -85,9 +86,13 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client limits.Holder) (*hel
 }
 
 // examine checks the body against its type, and finds its placeholders. examine waits while maxExamining other bodies
-// are examined.
-func (h *heldBody) examine() (err error) {
-	h.of.examining <- struct{}{}
+// are examined. The error is the error of ctx if ctx ends first.
+func (h *heldBody) examine(ctx context.Context) (err error) {
+	select {
+	case h.of.examining <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	defer func() { <-h.of.examining }()
 	if h.survey, err = template.Examine(h.parts, h.text); err != nil {
 		return unfit(err)
