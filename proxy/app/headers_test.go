@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -59,6 +60,31 @@ func TestHeadersThatOverride(t *testing.T) {
 	}
 	if len(s.Header["X-Kept_too"]) != 1 {
 		t.Errorf("the target saw %v", s.Header)
+	}
+}
+
+// TestOffersOfAnUpgradeAreIgnored offers other protocols, as Java's HttpClient and "curl --http2" do. The target must see
+// the request alone.
+func TestOffersOfAnUpgradeAreIgnored(t *testing.T) {
+	w := run(t, setup{open: true})
+	for _, offer := range []string{
+		"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__",
+		"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__", "Connection: uPgRaDe", "Connection: Upgrade\r\nUpgrade: \x80, TLS/1.2",
+	} {
+		got := w.raw(fmt.Sprintf("POST /proxy?url=%s HTTP/1.1\r\nHost: a\r\nX-Project-ID: %s\r\nX-Environment: prod\r\nOrigin: %s\r\n%s\r\nContent-Length: 4\r\n\r\nbody",
+			url.QueryEscape(w.url("/")), project, origin, offer), 1)
+		if len(got) != 1 {
+			t.Fatalf("%q: %v", offer, got)
+		}
+		s := got[0].seen(t)
+		for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+			if s.Header[name] != nil || got[0].Header[name] != nil {
+				t.Errorf("%q: the target saw %v, and the caller %v", offer, s.Header, got[0].Header)
+			}
+		}
+		if s.Body != "body" || got[0].Proto != "HTTP/1.1" {
+			t.Errorf("%q: %+v, %s", offer, s, got[0].Proto)
+		}
 	}
 }
 

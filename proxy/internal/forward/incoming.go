@@ -23,8 +23,8 @@ type incoming struct {
 	prefix               string // of the base-URL form, up to the scheme of the target; "" in the other form
 }
 
-// parse reads the origin, the project, the environment and the target of a request, and refuses upgrades. On an error,
-// in contains the fields that parse read before the fault.
+// parse reads the origin, the project, the environment and the target of a request, and refuses CONNECT and WebSockets.
+// On an error, in contains the fields that parse read before the fault.
 func parse(r *http.Request) (in incoming, err error) {
 	if in.origin, err = readOrigin(r.Header); err != nil {
 		return in, err
@@ -120,10 +120,10 @@ func readParameter(query string) (raw string, err error) {
 
 func invalidTarget(text string) error { return apierr.New(apierr.InvalidTarget, text) }
 
-// isUpgrade reports whether the caller wants another protocol or a tunnel on the connection.
+// isUpgrade reports whether the caller needs a tunnel or a WebSocket on the connection. The proxy ignores an offer of
+// another protocol, such as HTTP/2 (RFC 9110, section 7.8).
 func isUpgrade(r *http.Request) bool {
-	return r.Method == http.MethodConnect || len(r.Header["Upgrade"]) > 0 ||
-		httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
+	return r.Method == http.MethodConnect || httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket")
 }
 
 // isPreflight reports whether a browser asks if it may send a request (Fetch standard, "CORS-preflight request").

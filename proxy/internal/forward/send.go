@@ -45,7 +45,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	defer span.end(rec)
 
 	forwarded := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
-	var sent *relay.Body // nil: no body streams
+	forwarded.Header = nil // Rewrite sets the headers. ReverseProxy must not see that the caller offers an upgrade.
+	var sent *relay.Body   // nil: no body streams
 	if out.body == nil && r.ContentLength != 0 {
 		sent = relay.NewBody(&sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec}, r.Trailer)
 		forwarded.Body = sent
