@@ -36,7 +36,7 @@ func TestHeadersThatCommand(t *testing.T) {
 			t.Errorf("%s: %v", name, values)
 		}
 	}
-	if got.Header.Get("X-Accelerated") != "kept" {
+	if got.Header.Get("X-Accelerated") != "kept" || got.Header["X-Accel-Buffering"] != nil {
 		t.Errorf("%v", got.Header)
 	}
 }

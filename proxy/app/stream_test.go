@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 )
 
 // TestPiecesArriveOneByOne sends each piece of a stream only after the piece before has arrived whole, by the types of
-// streaming APIs.
+// streaming APIs. Each answer asks nginx not to buffer.
 func TestPiecesArriveOneByOne(t *testing.T) {
 	const pieces = 5
 	var contentType, format string
@@ -47,6 +48,9 @@ func TestPiecesArriveOneByOne(t *testing.T) {
 			resp, err := w.client.Do(w.request(call{target: w.url("/"), headers: []string{"X-K", with}}))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if got := resp.Header["X-Accel-Buffering"]; !slices.Equal(got, []string{"no"}) {
+				t.Errorf("%s: X-Accel-Buffering is %q", contentType, got)
 			}
 			for i := range pieces {
 				want := fmt.Sprintf(format, i)

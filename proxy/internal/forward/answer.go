@@ -38,7 +38,8 @@ type answer struct {
 func (a *answer) judge(res *http.Response) error {
 	a.idle.enter(receiving)
 	a.span.answered(res)
-	if a.total != nil && isStream(res) {
+	streams := isStream(res)
+	if a.total != nil && streams {
 		a.total.Stop()
 	}
 	if err := checkHead(res); err != nil {
@@ -55,6 +56,9 @@ func (a *answer) judge(res *http.Response) error {
 	}
 	res.Body = &answerBody{ReadCloser: body, ended: func() { a.judgeTrailers(res) }}
 	a.addHeaders(res.Header)
+	if streams {
+		res.Header["X-Accel-Buffering"] = []string{"no"} // nginx in front of the proxy passes each part on at once
+	}
 	return nil
 }
 
