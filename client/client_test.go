@@ -73,6 +73,28 @@ func TestErrorIsTyped(t *testing.T) {
 	}
 }
 
+// TestHistoryLostIsTyped checks that a reader learns the ends of a lost stretch.
+func TestHistoryLostIsTyped(t *testing.T) {
+	for _, tt := range []struct{ fields, want string }{
+		{`,"after":1641027871250000,"until":1641031471250001`, "after 1641027871250000 and before 1641031471250001"},
+		{`,"after":0,"until":null`, "after 0"},
+		{``, ""}, // another 410
+	} {
+		c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusGone)
+			_, _ = io.WriteString(w, `{"error":{"code":"history_lost","message":"Lost."},"projectId":"pr_1"`+tt.fields+`}`)
+		})
+		_, err := c.ChangesPage(t.Context(), "pr_1", ChangeQuery{Cursor: "c"})
+		got := ""
+		if lost, ok := errors.AsType[*HistoryLostError](err); ok {
+			got = lost.Stretch()
+		}
+		if e, ok := errors.AsType[*Error](err); !ok || e.Status != 410 || got != tt.want || Code(err) != CodeHistoryLost || len(*waits) != 0 {
+			t.Errorf("%v, %q after %v; want %q", err, got, *waits, tt.want)
+		}
+	}
+}
+
 func TestRetry(t *testing.T) {
 	refuse := func(status int, after string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

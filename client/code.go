@@ -18,6 +18,7 @@ const (
 	CodePayloadTooLarge               = "payload_too_large"
 	CodeUnsupportedMediaType          = "unsupported_media_type"
 	CodeQuestionTooLarge              = "question_too_large"
+	CodeHistoryLost                   = "history_lost"
 	CodeRateLimited                   = "rate_limited"
 	CodeInternal                      = "internal"
 	CodeUnavailable                   = "unavailable"

@@ -57,6 +57,43 @@ func Code(err error) string {
 	return ""
 }
 
+// HistoryLostError is the answer 410 of the change feed to a position that the server does not have any more. The server
+// was restored from a backup, for example, and has lost the numbers between After and Until. A reader drops what has a
+// greater number than After, and reads the feed from the beginning. [*Error] is in the chain too.
+type HistoryLostError struct {
+	After int64
+	// Until is nil if the project has not been written since.
+	Until *int64
+	cause *Error
+}
+
+// Error returns the text of the server's answer, as [Error.Error] does.
+func (e *HistoryLostError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the server's answer as an [*Error].
+func (e *HistoryLostError) Unwrap() error { return e.cause }
+
+// Stretch returns the numbers that were lost as text, as in "after 10 and before 20", or "after 10".
+func (e *HistoryLostError) Stretch() string {
+	if e.Until == nil {
+		return fmt.Sprintf("after %d", e.After)
+	}
+	return fmt.Sprintf("after %d and before %d", e.After, *e.Until)
+}
+
+// typed returns e, or a [*HistoryLostError] of e if that is the answer.
+func (e *Error) typed() error {
+	after, ok := e.Context["after"].(float64)
+	if e.Code != CodeHistoryLost || !ok {
+		return e
+	}
+	lost := &HistoryLostError{After: int64(after), cause: e}
+	if until, ok := e.Context["until"].(float64); ok {
+		lost.Until = new(int64(until))
+	}
+	return lost
+}
+
 // ErrIncomplete is in the chain of an error that reports a truncated answer. The caller must discard the received part
 // of the answer, or treat it as incomplete.
 var ErrIncomplete = errors.New("the answer was cut off")

@@ -214,7 +214,7 @@ func (t *transport) once(ctx context.Context, credential string, build func(cont
 		*id = resp.Header.Get("X-Request-Id")
 	}
 	if resp.StatusCode/100 != 2 {
-		return readError(resp, time.Now())
+		return readError(resp, time.Now()).typed()
 	}
 	defer resp.Body.Close()
 	return receive(resp)

@@ -131,6 +131,15 @@ func (s Source) removed(p *page, at Position) error {
 	return nil
 }
 
+// lost returns err with the position of the copy, if the source has lost that position.
+func (s Source) lost(err error, at Position) error {
+	lost, ok := errors.AsType[*client.HistoryLostError](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("the source at %s has lost its changes %s, for example by a restore of a backup, and the position %d is among them: %w", s.URL, lost.Stretch(), at.Seq, err)
+}
+
 type temporaryError struct {
 	error
 	after time.Duration // how long a retry is useless
@@ -332,7 +341,7 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 	for {
 		p, err := pages.read(ctx, at.Cursor, wait)
 		if err != nil {
-			return err
+			return r.Source.lost(err, at)
 		}
 		if err := r.Source.removed(&p, at); err != nil {
 			return err

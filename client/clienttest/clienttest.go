@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,10 +43,17 @@ type Data struct {
 	// AddChanges does.
 	Changes  []client.Change
 	Projects []client.Project
+	// Lost are the stretches of numbers that the feed lost, as after a restore of a backup. A reader between the ends of
+	// a stretch gets 410, and so does a reader after the newest change, unless there is none. A test restores a backup by
+	// an earlier value of Data.
+	Lost []Stretch
 	// Regions holds the time zones of projects by project id, such as Europe/Berlin. Other projects have
 	// America/Los_Angeles.
 	Regions map[string]string
 }
+
+// Stretch is a range of lost numbers. Both ends are sound positions.
+type Stretch struct{ After, Until int64 }
 
 // Server is a running fake of the API; its URL is the base URL for [client.New]. The methods of Server are safe for
 // concurrent use.
@@ -141,7 +149,7 @@ func (s *Server) SetKey(key string) {
 }
 
 // AddChanges appends changes to the feed of every project, and wakes the requests that wait for changes. A change whose
-// Seq is 0 gets the next number, after a gap. AddChanges also stores and removes the records of Entries and Events.
+// Seq is 0 gets the next number, after a gap and after all lost stretches. AddChanges also stores and removes the records of Entries and Events.
 // A change takes the place of the earlier changes of its record, and a removal that of the entry and its events.
 func (s *Server) AddChanges(changes ...client.Change) {
 	const gap = 10
@@ -150,7 +158,11 @@ func (s *Server) AddChanges(changes ...client.Change) {
 	d := &s.data
 	for _, c := range changes {
 		if c.Seq == 0 {
-			c.Seq = lastSeq(d.Changes) + gap
+			c.Seq = lastSeq(d.Changes)
+			for _, lost := range d.Lost {
+				c.Seq = max(c.Seq, lost.Until)
+			}
+			c.Seq += gap
 		}
 		d.Changes = append(keep(d.Changes, func(was client.Change) bool { return !replaces(c, was) }), c)
 		switch c.Type {
@@ -308,11 +320,15 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 	timeout := time.After(time.Duration(seconds) * time.Second)
 	for waiting := seconds > 0; ; {
 		s.mu.Lock()
-		all, changed := s.data.Changes, s.changed
+		all, stretches, changed := s.data.Changes, s.data.Lost, s.changed
 		s.mu.Unlock()
 		last := lastSeq(all)
 		if after == "now" {
 			from, after = last, ""
+		}
+		if fields := lost(from, last, stretches); fields != nil {
+			refuse(w, 410, client.CodeHistoryLost, fields)
+			return
 		}
 		rest := keep(all, func(c client.Change) bool {
 			types := r.FormValue("types")
@@ -340,6 +356,19 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 		write(w, r, rest)
 		return
 	}
+}
+
+// lost returns the fields of the answer to a reader at a number that the feed lost, and nil at any other number.
+func lost(at, last int64, stretches []Stretch) map[string]any {
+	for _, s := range stretches {
+		if s.After < at && at < s.Until {
+			return map[string]any{"after": s.After, "until": s.Until}
+		}
+	}
+	if at > last && last > 0 {
+		return map[string]any{"after": last, "until": nil}
+	}
+	return nil
 }
 
 func (s *Server) region(w http.ResponseWriter, r *http.Request) {
@@ -454,8 +483,13 @@ func writeJSON(w http.ResponseWriter, record any) {
 	_ = json.NewEncoder(w).Encode(record) // fails if the client is gone
 }
 
-func refuse(w http.ResponseWriter, status int, code string) {
+// refuse answers with an error. more are fields of the body next to it.
+func refuse(w http.ResponseWriter, status int, code string, more ...map[string]any) {
+	body := map[string]any{"error": map[string]string{"code": code, "message": "clienttest refuses: " + code}}
+	for _, fields := range more {
+		maps.Copy(body, fields)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": code, "message": "clienttest refuses: " + code}})
+	_ = json.NewEncoder(w).Encode(body)
 }

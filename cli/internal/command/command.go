@@ -52,7 +52,7 @@ type commands struct {
 
 const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
 
-Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
+Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 4 the source has lost changes that the reader has; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
 
 Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key, a file with a key and a file with a token are alternatives: the first source with one of them wins.`
 

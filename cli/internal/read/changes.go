@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ const longestWait = time.Minute
 func (Changes) Help() string {
 	return `One change a line: {"change":"entry","seq":…,"entry":{…}}, {"change":"event","seq":…,"event":{…}} or {"change":"entry_removed","seq":…,"entry_id":"…","removed_at":"…","reason":"…"}. Store each entry by its entry_id and each event by its event_key; a removal removes the entry and all events with its id. Nothing is left out, so a reader that does this has an exact copy.
 
-The command writes the cursor to --cursor-file after the changes before it. If standard output is a file, these are on disk by then. If the command is killed, run it again: it delivers every change at least once. The last page may come again, which does not harm a reader that stores by id. If the file ends within a line, the command ends that line first, so skip lines that are not JSON. Through a pipe, the command cannot know what the reader has stored. A reader that is killed loses the changes in the pipe, and those that it had not stored.
+The command writes the cursor to --cursor-file after the changes before it. If standard output is a file, these are on disk by then. If the command is killed, run it again: it delivers every change at least once. The last page may come again, which does not harm a reader that stores by id. If the file ends within a line, the command ends that line first, so skip lines that are not JSON. The exit code is 4 if the source was restored from a backup and has lost the position: the message says which changes to drop. Through a pipe, the command cannot know what the reader has stored. A reader that is killed loses the changes in the pipe, and those that it had not stored.
 
 Examples:
 
@@ -56,6 +57,14 @@ func (f *Changes) Run(s *shell.Session) error {
 	})
 	if err == nil || errors.Is(err, context.Canceled) && s.Context.Err() != nil {
 		s.Note("%d changes; the newest of the project is number %d.", done.Changes, done.LastSeq)
+	}
+	if lost, ok := errors.AsType[*client.HistoryLostError](err); ok {
+		position, again := "the position of this run", "run the command again"
+		if f.CursorFile != "" {
+			position, again = "the cursor in "+f.CursorFile, "remove that file, and run the command again"
+		}
+		err = shell.Advise(fmt.Errorf("the source has lost its changes %s, for example by a restore of a backup, and %s is among them: %w", lost.Stretch(), position, err),
+			fmt.Sprintf("drop what has a greater number than %d, %s: it reads from the beginning", lost.After, again))
 	}
 	return err
 }

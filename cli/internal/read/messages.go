@@ -21,7 +21,8 @@ type messageFlags struct {
 	Config  string `type:"path" help:"A JSON file with url, project_id and api_key; each wins over its flag." placeholder:"FILE"`
 	Catalog string `type:"path" help:"The file with the selected streams. Default: all." placeholder:"FILE"`
 	maskFlags
-	State string `type:"path" help:"The file with the state of an earlier run." placeholder:"FILE"`
+	State      string `type:"path" help:"The file with the state of an earlier run." placeholder:"FILE"`
+	ResetState bool   `help:"Begin from the beginning, although --state has a position. Empty the tables of the target first."`
 }
 
 const streamsHelp = `up to the newest change, from the state of --state or from the beginning. The streams are entries, events, removals, embeddables, embeddable_versions, experiments and experiment_history. All columns of a removed entry are null, except entry_id, seq and `
@@ -103,6 +104,9 @@ func (f *messageFlags) read(s *shell.Session, format messages.Format) error {
 		Client: reader, Source: copies.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
 		PageSize: 5000, Attempts: 1, Note: func(text string) { s.Note("%s", text) },
 	})
+	if client.Code(err) == client.CodeHistoryLost {
+		err = shell.Advise(err, "empty the tables of the target, and run once with --reset-state, or clear the data of the connection: the run reads from the beginning")
+	}
 	return err
 }
 
@@ -135,5 +139,8 @@ func (f *messageFlags) open(s *shell.Session, retry client.Retry) (reader *clien
 		return nil, catalog, state, shell.Usagef("no project: set project_id in the file of --config, or LECTERN_PROJECT_ID")
 	}
 	reader, err = f.Client(retry, s.Err)
+	if f.ResetState {
+		state = gjson.Result{}
+	}
 	return reader, catalog, state, err
 }

@@ -18,6 +18,7 @@ const (
 	ExitFailure     = 1
 	ExitUsage       = 2
 	ExitRejected    = 3
+	ExitHistoryLost = 4
 	ExitInterrupted = 130 // as shells count an end by SIGINT
 )
 
@@ -66,6 +67,9 @@ func (s *Session) fail(err error) int {
 		return ExitUsage
 	}
 	fmt.Fprintf(s.Err, "lectern: %s%s\n", OneLine(err), advice(err))
+	if _, lost := errors.AsType[*client.HistoryLostError](err); lost {
+		return ExitHistoryLost
+	}
 	return ExitFailure
 }
 

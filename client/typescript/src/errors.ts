@@ -2,7 +2,7 @@ import type { ErrorCode } from "./types.js";
 
 /** APIError reports that the server refused a request. */
 export class APIError extends Error {
-  override readonly name = "APIError";
+  override readonly name: string = "APIError";
   /** status is the HTTP status. It is 0 for a redirect in a browser, which hides the status. */
   readonly status: number;
   /** code is the error code. It is empty if the body is not from the API but from a gateway, for example. */
@@ -30,6 +30,24 @@ export class APIError extends Error {
     this.requestId = details.requestId ?? "";
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
     this.context = details.context ?? {};
+  }
+}
+
+/**
+ * HistoryLostError reports that the server does not have the reader's position in the change feed any more, because the
+ * server was restored from a backup, for example. Drop what has a greater number than after, and read from the beginning.
+ */
+export class HistoryLostError extends APIError {
+  override readonly name = "HistoryLostError";
+  /** after is the last number before the lost ones. */
+  readonly after: number;
+  /** until is the first number after the lost ones, null if the project has not been written since. */
+  readonly until: number | null;
+
+  constructor(message: string, details: ConstructorParameters<typeof APIError>[1], after: number) {
+    super(message, details);
+    this.after = after;
+    this.until = typeof details.context?.["until"] === "number" ? details.context["until"] : null;
   }
 }
 

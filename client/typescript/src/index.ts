@@ -1,6 +1,6 @@
 export { Client } from "./client.js";
 export type { ClientOptions, RequestOptions, Retry } from "./transport.js";
-export { APIError, ConnectionError, IncompleteError } from "./errors.js";
+export { APIError, ConnectionError, HistoryLostError, IncompleteError } from "./errors.js";
 export type {
   AnswerKeys,
   AnswerQuery,

@@ -1,4 +1,4 @@
-import { APIError, ConnectionError, IncompleteError } from "./errors.js";
+import { APIError, ConnectionError, HistoryLostError, IncompleteError } from "./errors.js";
 import type { ErrorCode } from "./types.js";
 
 /** ClientOptions configures a client. */
@@ -169,7 +169,10 @@ async function refusal(response: Response, key: string): Promise<APIError> {
   try {
     const { error, ...context } = JSON.parse(text) as { error: { code: ErrorCode; message: string } };
     if (typeof error.code === "string" && typeof error.message === "string") {
-      return new APIError(error.message, { status, code: error.code, requestId, retryAfterMs, context });
+      const details = { status, code: error.code, requestId, retryAfterMs, context };
+      const { after } = context as Record<string, unknown>;
+      if (error.code === ("history_lost" as ErrorCode) && typeof after === "number") return new HistoryLostError(error.message, details, after);
+      return new APIError(error.message, details);
     }
   } catch {
     // The body is not from the API, so the status is all there is to report.

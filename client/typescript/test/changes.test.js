@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Client } from "../dist/index.js";
+import { APIError, Client, HistoryLostError } from "../dist/index.js";
 import { all, cut, page, serve, text } from "./faulty.js";
 
 const removal = (seq) => ({ change: "entry_removed", seq, entry_id: `en_${seq}`, removed_at: "2022-01-01T00:00:00Z", reason: "erased" });
@@ -46,6 +46,20 @@ test("a follower goes on after the reader is current", async (t) => {
   }
   assert.deepEqual(seen, ["after_1", "after_2", "after_3"]);
   assert.match(server.requests[0], /wait=30/);
+});
+
+test("a lost history ends a feed with the ends of the stretch", async (t) => {
+  for (const until of [20, null]) {
+    const server = await serve(t, (request, response) => {
+      response.writeHead(410).end(JSON.stringify({ error: { code: "history_lost", message: "Lost." }, projectId: "pr_1", after: 10, until }));
+    });
+    await assert.rejects(all(new Client({ baseURL: server.url }).changes("pr_1", { cursor: "c" })), (error) => {
+      assert.ok(error instanceof HistoryLostError && error instanceof APIError);
+      assert.deepEqual([error.name, error.status, error.after, error.until], ["HistoryLostError", 410, 10, until]);
+      return true;
+    });
+    assert.equal(server.requests.length, 1);
+  }
 });
 
 test("an answer without its cursor ends a feed with an error", async (t) => {
