@@ -1,6 +1,9 @@
 package operator
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -12,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +39,8 @@ type endpoint struct {
 	former   string                           // another one, which it replaced and still accepts; "": none
 	sent     []string                         // refresh tokens
 	forms    []map[string][]string
+	inBody   bool // takes the client in the body alone
+	refused  int  // requests with another client
 	inFlight int
 	most     int // requests at a time
 }
@@ -56,7 +63,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.answer != nil && e.answer(w) {
 		return
 	}
-	if id, secret, _ := r.BasicAuth(); r.ParseForm() != nil || id != "client" || secret != canary {
+	id, secret, _ := r.BasicAuth()
+	if e.inBody {
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	if r.ParseForm() != nil || (id != "client" || secret != canary) && !r.PostForm.Has("assertion") {
+		e.refused++
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q}`, secret)
 		return
@@ -213,6 +225,118 @@ func TestFetchedCredential(t *testing.T) {
 	}
 }
 
+// TestTokenRequests checks what the operator sends for each kind of spec. A new value of lectern.dev/fetch makes it send the
+// same again at once, in the way that the endpoint took.
+func TestTokenRequests(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	e := newTokenEndpoint(t)
+	var now clock
+	start(t, c, e.environ(), now.set)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8 := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	pkcs1 := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	file, err := json.Marshal(map[string]string{"type": "service_account", "private_key": pkcs8, "private_key_id": "k1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Create(t, clientSecret(), newSecret(named("keys"), map[string]string{"file": string(file), "pkcs1": pkcs1, "none": "canary"}))
+	bearer := func(key string) func(*resource.OAuth2) {
+		return func(from *resource.OAuth2) {
+			from.Grant, from.ClientSecretRef, from.PrivateKeyRef = resource.JWTBearer, nil, &resource.SecretKeyRef{Name: "keys", Key: key}
+		}
+	}
+	const bearerForm = "map[assertion:[signed] grant_type:[urn:ietf:params:oauth:grant-type:jwt-bearer]]"
+	for i, tt := range []struct {
+		name    string
+		inBody  bool
+		change  func(from *resource.OAuth2)
+		form    string // of each request; "": there is none
+		claims  string
+		refused int    // requests by the other way
+		says    string // the end of the condition's message
+	}{
+		{name: "parameters", change: func(from *resource.OAuth2) {
+			from.GrantType, from.Parameters = "account_credentials", map[string]resource.Parameter{"account_id": "a&b"}
+		}, form: "map[account_id:[a&b] grant_type:[account_credentials]]"},
+		{name: "body", inBody: true, change: func(*resource.OAuth2) {}, refused: 1,
+			form: "map[client_id:[client] client_secret:[" + canary + "] grant_type:[client_credentials]]",
+			says: " The token endpoint takes clientAuthentication: Body, and refused another."},
+		{name: "a service account of Google", change: func(from *resource.OAuth2) {
+			bearer("file")(from)
+			from.Scopes, from.Subject = []string{"a", "b"}, "ann@example.com"
+		}, form: bearerForm, claims: "k1: client for ann@example.com at " + e.URL + "/token, a b"},
+		{name: "another audience", change: func(from *resource.OAuth2) {
+			bearer("pkcs1")(from)
+			from.Audience = "https://login.example.com"
+		}, form: bearerForm, claims: ": client for <nil> at https://login.example.com, <nil>"},
+		{name: "no key", change: bearer("none"), says: " retries: privateKeyRef names no RSA key in PEM, and no JSON file with one."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e.set(func(e *endpoint) { e.inBody, e.forms, e.refused = tt.inBody, nil, 0 })
+			cred := e.credential(fmt.Sprintf("q%d", i), resource.ClientCredentials)
+			tt.change(cred.Spec.ValueFrom.OAuth2)
+			c.Create(t, cred)
+			if tt.form == "" {
+				if said := c.AwaitReady(t, cred, v1alpha1.ReasonFetchFailing).Message; !strings.HasSuffix(said, tt.says) {
+					t.Errorf("says %s", said)
+				}
+				return
+			}
+			awaitToken(t, c, cred, "token-1")
+			kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Annotations = map[string]string{"lectern.dev/fetch": "1"} })
+			awaitToken(t, c, cred, "token-2")
+			kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Annotations = nil })
+			now.later(t, c, time.Minute)
+			if said := c.AwaitReady(t, cred, v1alpha1.ReasonValid).Message; !strings.HasSuffix(said, tt.says) {
+				t.Errorf("says %s", said)
+			}
+			e.set(func(e *endpoint) {
+				if e.refused != tt.refused {
+					t.Errorf("%d refused requests", e.refused)
+				}
+				for _, form := range e.forms {
+					if assertion := form["assertion"]; assertion != nil {
+						form["assertion"] = []string{"signed"}
+						if got := claimsOf(t, assertion[0], &key.PublicKey); got != tt.claims {
+							t.Errorf("asserts %s", got)
+						}
+					}
+					if got := fmt.Sprint(form); got != tt.form {
+						t.Errorf("was asked %s", got)
+					}
+				}
+			})
+			c.Delete(t, cred)
+		})
+	}
+}
+
+// claimsOf returns what an assertion claims, after a check of its signature and its life.
+func claimsOf(t *testing.T, assertion string, key *rsa.PublicKey) string {
+	t.Helper()
+	token, err := jwt.ParseSigned(assertion, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims map[string]any
+	var standard jwt.Claims
+	if err := token.Claims(key, &claims, &standard); err != nil {
+		t.Fatal(err)
+	}
+	if life := standard.Expiry.Time().Sub(standard.IssuedAt.Time()); life > 3*time.Minute || standard.Validate(jwt.Expected{}) != nil || standard.ID == "" {
+		t.Errorf("a life of %v in %v", life, claims)
+	}
+	return fmt.Sprintf("%s: %v for %v at %v, %v", token.Headers[0].KeyID, claims["iss"], claims["sub"], claims["aud"], claims["scope"])
+}
+
 // An operator that takes over in the middle of a request sends no second one, and uses the refresh token of its answer.
 func TestRefreshTokenIsUsedOnce(t *testing.T) {
 	t.Parallel()
@@ -356,7 +480,7 @@ func TestTokenEndpointRefused(t *testing.T) {
 		{"a long token", answers(func(w http.ResponseWriter) {
 			_, _ = fmt.Fprintf(w, `{"access_token":%q}`, strings.Repeat("x", 20<<10))
 		}), nil, "a token of 20480 bytes; allowed: up to 16384"},
-		{"another client", nil, func(from *resource.OAuth2) { from.ClientID = "stranger" }, "status 401 and the error invalid_client"},
+		{"another client", nil, func(from *resource.OAuth2) { from.ClientID = "stranger" }, "status 401 and the error invalid_client, by clientAuthentication: Header and by Body."},
 		{"a private address", nil, func(from *resource.OAuth2) { from.TokenURL = "https://127.0.0.2/token" }, "the host of tokenURL has an address that is not a public one"},
 		{"a private name", nil, func(from *resource.OAuth2) { from.TokenURL = "https://[::ffff:10.0.0.1]/token" }, "not a public one"},
 		{"no certificate", nil, func(from *resource.OAuth2) { from.CABundle = "" }, "the certificate of the token endpoint is not trusted"},
@@ -386,7 +510,12 @@ func TestTokenEndpointRefused(t *testing.T) {
 		"neither":          {func(from *resource.ValueSource) { from.OAuth2 = nil }, "exactly one of secretKeyRef and oauth2"},
 		"no refresh token": {func(from *resource.ValueSource) { from.OAuth2.Grant = resource.RefreshToken }, "refreshTokenRef is required"},
 		"no secret":        {func(from *resource.ValueSource) { from.OAuth2.ClientSecretRef = nil }, "clientSecretRef is required"},
-		"a scope in two":   {func(from *resource.ValueSource) { from.OAuth2.Scopes = []string{"a b"} }, "scopes[0]"},
+		"no key":           {func(from *resource.ValueSource) { from.OAuth2.Grant = resource.JWTBearer }, "privateKeyRef is required"},
+		"no subject":       {func(from *resource.ValueSource) { from.OAuth2.Subject = "ann" }, "subject has no meaning without grant: JWTBearer"},
+		"a secret": {func(from *resource.ValueSource) {
+			from.OAuth2.Parameters = map[string]resource.Parameter{"client_secret": "x"}
+		}, "none of grant_type, client_id, client_secret"},
+		"a scope in two": {func(from *resource.ValueSource) { from.OAuth2.Scopes = []string{"a b"} }, "scopes[0]"},
 	} {
 		cred := e.credential("spec", resource.ClientCredentials)
 		cred.Namespace = c.Namespace

@@ -116,7 +116,7 @@ type ValueSource struct {
 
 // OAuth2Grant is the way in which a token is requested.
 //
-// +kubebuilder:validation:Enum=ClientCredentials;RefreshToken
+// +kubebuilder:validation:Enum=ClientCredentials;RefreshToken;JWTBearer
 type OAuth2Grant string
 
 // The grants.
@@ -125,6 +125,8 @@ const (
 	ClientCredentials OAuth2Grant = "ClientCredentials"
 	// RefreshToken sends a refresh token (RFC 6749, section 6).
 	RefreshToken OAuth2Grant = "RefreshToken"
+	// JWTBearer sends an assertion that a private key has signed (RFC 7523, section 2.1).
+	JWTBearer OAuth2Grant = "JWTBearer"
 )
 
 // ClientAuthentication is the part of a request to the token endpoint that has the client's id and secret.
@@ -142,6 +144,8 @@ const (
 // thirds of the life of the current one have passed.
 //
 // +kubebuilder:validation:XValidation:rule="(self.grant == 'RefreshToken') == has(self.refreshTokenRef)",message="refreshTokenRef is required with grant: RefreshToken, and has no meaning with another grant"
+// +kubebuilder:validation:XValidation:rule="(self.grant == 'JWTBearer') == has(self.privateKeyRef)",message="privateKeyRef is required with grant: JWTBearer, and has no meaning with another grant"
+// +kubebuilder:validation:XValidation:rule="self.grant == 'JWTBearer' || !has(self.subject)",message="subject has no meaning without grant: JWTBearer"
 // +kubebuilder:validation:XValidation:rule="self.grant != 'ClientCredentials' || has(self.clientSecretRef)",message="clientSecretRef is required with grant: ClientCredentials"
 // +kubebuilder:validation:XValidation:rule="self.grant != 'RefreshToken' || ((!has(self.scopes) || size(self.scopes) == 0) && !has(self.audience))",message="scopes and audience have no meaning with grant: RefreshToken, because the refresh token determines them"
 type OAuth2 struct {
@@ -154,25 +158,36 @@ type OAuth2 struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHost() != '' && !self.contains('#') && !self.matches('^[^/?]*//[^/?]*@')",message="tokenURL is an https URL without user and fragment, such as https://login.example.com/oauth2/token",messageExpression="'tokenURL is ' + self + '; allowed: an https URL without user and fragment, such as https://login.example.com/oauth2/token'"
 	TokenURL string `json:"tokenURL" yaml:"tokenURL"`
 
-	// grant is ClientCredentials or RefreshToken.
+	// grant is ClientCredentials, RefreshToken or JWTBearer.
 	//
 	// +required
 	Grant OAuth2Grant `json:"grant" yaml:"grant"`
 
-	// clientId is the client's id, which is not secret.
+	// grantType is the parameter grant_type of the request, such as account_credentials, for token endpoints with a grant of
+	// their own. Not set: the one of grant.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	GrantType string `json:"grantType,omitempty" yaml:"grantType"`
+
+	// clientId is the client's id, which is not secret. With JWTBearer, it is the issuer of the assertion, such as the e-mail
+	// address of a service account of Google.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	ClientID string `json:"clientId" yaml:"clientId"`
 
-	// clientSecretRef names the client's secret. Not set, with grant RefreshToken: the client is public.
+	// clientSecretRef names the client's secret. Not set, with grant RefreshToken: the client is public. Not set,
+	// with JWTBearer: the assertion alone proves the client.
 	//
 	// +optional
 	ClientSecretRef *SecretKeyRef `json:"clientSecretRef,omitempty" yaml:"clientSecretRef"`
 
 	// clientAuthentication is where a request has the client's id and secret: Header is HTTP's basic authentication, Body is
-	// a form's fields.
+	// a form's fields. If the token endpoint refuses Header with invalid_client, the operator tries Body once and keeps to
+	// what the token endpoint takes.
 	//
 	// +optional
 	// +kubebuilder:default=Header
@@ -184,7 +199,27 @@ type OAuth2 struct {
 	// +optional
 	RefreshTokenRef *SecretKeyRef `json:"refreshTokenRef,omitempty" yaml:"refreshTokenRef"`
 
-	// scopes are the requested scopes. None: those that the token endpoint chooses.
+	// privateKeyRef names the RSA key that signs the assertion of JWTBearer. The Secret has the key in PEM, or as the JSON
+	// file of a service account of Google.
+	//
+	// +optional
+	PrivateKeyRef *SecretKeyRef `json:"privateKeyRef,omitempty" yaml:"privateKeyRef"`
+
+	// subject is the user for whom JWTBearer asks, as the claim sub of the assertion. Not set: none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Subject string `json:"subject,omitempty" yaml:"subject"`
+
+	// parameters are further parameters of the request, such as resource or account_id. They are not secret.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 256 && !(name in ['', 'grant_type', 'client_id', 'client_secret', 'refresh_token', 'assertion']))",message="parameters have no empty name, and none of grant_type, client_id, client_secret, refresh_token and assertion, which other fields set"
+	Parameters map[string]Parameter `json:"parameters,omitempty" yaml:"parameters"`
+
+	// scopes are the requested scopes. With JWTBearer, the assertion has them. None: those that the token endpoint chooses.
 	//
 	// +optional
 	// +listType=set
@@ -194,7 +229,8 @@ type OAuth2 struct {
 	// +kubebuilder:validation:items:Pattern="^[!#-\\[\\]-~]+$"
 	Scopes []string `json:"scopes,omitempty" yaml:"scopes"`
 
-	// audience is the parameter audience of the request, which some token endpoints require. Not set: none.
+	// audience is the parameter audience of the request, which some token endpoints require. Not set: none. With JWTBearer, it
+	// is the audience of the assertion. Not set: tokenURL.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -209,6 +245,11 @@ type OAuth2 struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds at least one certificate in PEM"
 	CABundle string `json:"caBundle,omitempty" yaml:"caBundle"`
 }
+
+// Parameter is the value of a parameter.
+//
+// +kubebuilder:validation:MaxLength=4096
+type Parameter string
 
 // SecretKeyRef names a key of a Secret in the Credential's namespace.
 type SecretKeyRef struct {

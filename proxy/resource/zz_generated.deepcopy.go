@@ -75,6 +75,18 @@ func (in *OAuth2) DeepCopyInto(out *OAuth2) {
 		*out = new(SecretKeyRef)
 		**out = **in
 	}
+	if in.PrivateKeyRef != nil {
+		in, out := &in.PrivateKeyRef, &out.PrivateKeyRef
+		*out = new(SecretKeyRef)
+		**out = **in
+	}
+	if in.Parameters != nil {
+		in, out := &in.Parameters, &out.Parameters
+		*out = make(map[string]Parameter, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Scopes != nil {
 		in, out := &in.Scopes, &out.Scopes
 		*out = make([]string, len(*in))

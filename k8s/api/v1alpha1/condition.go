@@ -96,6 +96,8 @@ const (
 	LabelManaged = Group + "/managed"
 	// AnnotationRotate on an APIKey asks for a new key at once. Each new value of the annotation asks for another key.
 	AnnotationRotate = Group + "/rotate"
+	// AnnotationFetch on a fetched Credential asks for a new token at once. Each new value of the annotation asks for another.
+	AnnotationFetch = Group + "/fetch"
 	// AnnotationRevokeKeys on an APIKey lists the ids of its leaked keys, separated by commas. The operator revokes the
 	// listed keys without overlap. If the current key is listed, the operator replaces it first, if it can.
 	AnnotationRevokeKeys = Group + "/revoke-keys"

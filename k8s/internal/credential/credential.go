@@ -134,7 +134,8 @@ type reconciler struct {
 // setup adds a controller with the given name to mgr. The channel flips delivers the Credentials to reconcile again.
 func (r reconciler) setup(mgr ctrl.Manager, name string, flips chan event.GenericEvent) error {
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
-	return r.Controller(mgr, name, &v1alpha1.Credential{}, written).
+	asked := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	return r.Controller(mgr, name, &v1alpha1.Credential{}, asked).
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		WatchesRawSource(r.Secrets.Source(r.ofSecret)).
@@ -146,7 +147,7 @@ func (r reconciler) setup(mgr ctrl.Manager, name string, flips chan event.Generi
 func secretsOf(c *v1alpha1.Credential) []string {
 	names := []string{manifests.ValueRef(c.Name, c.Spec.ValueFrom).Name}
 	if from := c.Spec.ValueFrom.OAuth2; from != nil {
-		for _, ref := range []*resource.SecretKeyRef{from.ClientSecretRef, from.RefreshTokenRef} {
+		for _, ref := range []*resource.SecretKeyRef{from.ClientSecretRef, from.RefreshTokenRef, from.PrivateKeyRef} {
 			if ref != nil {
 				names = append(names, ref.Name)
 			}

@@ -32,19 +32,31 @@ import (
 // Keys of the Secret of a fetched Credential, besides [manifests.AccessToken].
 const (
 	refreshTokenKey = "refresh-token"
-	stateKey        = "state" // a [renewal.State], as JSON
+	stateKey        = "state" // a [state], as JSON
 )
+
+// state holds the stored facts about one fetched token.
+type state struct {
+	renewal.State
+	// Asked identifies the last value of lectern.dev/fetch that the operator handled.
+	Asked string `json:"asked,omitempty"`
+	// Accepted is where the endpoint accepted the client's secret last, if that is not where the spec has it.
+	Accepted resource.ClientAuthentication `json:"accepted,omitempty"`
+}
 
 // fetchers is how many tokens are requested at a time. Slow token endpoints delay only fetched Credentials.
 const fetchers = 16
 
 // verdictOn returns the verdict on a Credential with this state. The Credential is ready while the token is valid.
-func verdictOn(s renewal.State, now time.Time) controller.Verdict {
+func verdictOn(s state, now time.Time) controller.Verdict {
 	expires := s.ExpiresAt.UTC().Format(time.RFC3339)
 	valid := s.ExpiresAt.After(now)
 	switch {
 	case valid && s.Fault == "":
 		v := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: fmt.Sprintf("The operator fetched a token that expires at %s, and fetches the next one at %s.", expires, s.NextAt.UTC().Format(time.RFC3339))}
+		if s.Accepted != "" {
+			v.Message += fmt.Sprintf(" The token endpoint takes clientAuthentication: %s, and refused another.", s.Accepted)
+		}
 		if v.Warns = s.Warning != ""; v.Warns {
 			v.Message += " Warning: " + s.Warning + "."
 		}
@@ -73,7 +85,7 @@ type tokens struct {
 // result is the outcome of a request, until it is in the operator's Secret.
 type result struct {
 	uid    types.UID // of the Credential
-	state  renewal.State
+	state  state
 	access string // the token; "": the present one stays
 }
 
@@ -107,29 +119,41 @@ func (t *tokens) keep(ctx context.Context, object *v1alpha1.Credential) (control
 		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned, Message: fmt.Sprintf("The token would be kept in the Secret %q, which exists and is not the operator's.", own.Name)}, 0, nil
 	}
 	spec, now := specOf(request), t.Now()
-	state := stateOf(own)
-	step := renewal.Plan(state, now, spec, nil)
-	if !step.Send {
-		return t.idle(ctx, object, own, state, now, step.Wait)
+	s, asked := stateOf(own), ""
+	due := s.State
+	if value := object.Annotations[v1alpha1.AnnotationFetch]; value != "" {
+		asked = digestOf(value)
 	}
-	if err := t.write(ctx, object, own, step.Store, nil); err != nil {
+	if asked != "" && asked != s.Asked {
+		due.Request = "" // as after a change of the request
+	}
+	step := renewal.Plan(due, now, spec, nil)
+	if !step.Send {
+		return t.idle(ctx, object, own, s, now, step.Wait)
+	}
+	if s.Request != spec.Request {
+		s.Accepted = ""
+	}
+	s.State, s.Asked = step.Store, asked
+	if err := t.write(ctx, object, own, s, nil); err != nil {
 		return t.unwritable(err)
 	}
-	request.RefreshToken = step.Token
+	request.RefreshToken, request.Accepted = step.Token, s.Accepted
 	token, err := t.endpoint.Fetch(ctx, request)
 	step = renewal.Plan(step.Store, t.Now(), spec, answerOf(object, token, err))
+	s.State, s.Accepted = step.Store, token.Accepted
 	t.mu.Lock()
-	t.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, step.Store, token.Access}
+	t.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, s, token.Access}
 	t.mu.Unlock()
 	if err := t.writeUnwritten(context.WithoutCancel(ctx), object); err != nil {
 		return t.unwritable(err)
 	}
 	t.count(ctx, err)
-	return verdictOn(step.Store, t.Now()), max(step.Wait, time.Millisecond), nil
+	return verdictOn(s, t.Now()), max(step.Wait, time.Millisecond), nil
 }
 
 // idle returns the verdict and the waiting time while no request is due. It removes a token that has expired.
-func (t *tokens) idle(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s renewal.State, now time.Time, wait time.Duration) (controller.Verdict, time.Duration, error) {
+func (t *tokens) idle(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s state, now time.Time, wait time.Duration) (controller.Verdict, time.Duration, error) {
 	left := s.ExpiresAt.Sub(now)
 	switch {
 	case left > 0:
@@ -151,7 +175,7 @@ func (t *tokens) request(ctx context.Context, object *v1alpha1.Credential) (toke
 		field string
 		ref   *resource.SecretKeyRef
 		to    *string
-	}{{"clientSecretRef", spec.ClientSecretRef, &r.ClientSecret}, {"refreshTokenRef", spec.RefreshTokenRef, &r.RefreshToken}} {
+	}{{"clientSecretRef", spec.ClientSecretRef, &r.ClientSecret}, {"refreshTokenRef", spec.RefreshTokenRef, &r.RefreshToken}, {"privateKeyRef", spec.PrivateKeyRef, &r.PrivateKey}} {
 		if from.ref == nil {
 			continue
 		}
@@ -196,7 +220,7 @@ func (t *tokens) own(ctx context.Context, object *v1alpha1.Credential) (*corev1.
 
 // write puts the state into the operator's Secret, with a token unless access is nil, and creates the Secret if own is
 // new. An empty token removes the present one. write fails if the Secret has changed since it was read.
-func (t *tokens) write(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s renewal.State, access *string) error {
+func (t *tokens) write(ctx context.Context, object *v1alpha1.Credential, own *corev1.Secret, s state, access *string) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -293,9 +317,9 @@ func (t *tokens) count(ctx context.Context, err error) {
 }
 
 // stateOf reads the state in the operator's Secret. A state that cannot be read counts as none.
-func stateOf(own *corev1.Secret) (s renewal.State) {
+func stateOf(own *corev1.Secret) (s state) {
 	if json.Unmarshal(own.Data[stateKey], &s) != nil {
-		return renewal.State{}
+		return state{}
 	}
 	s.Refresh = string(own.Data[refreshTokenKey])
 	return s

@@ -54,7 +54,7 @@ func TestUpgrades(t *testing.T) {
 	}
 	golden.EachVersion(t, "token.json", func() string {
 		step := renewal.Plan(renewal.Plan(renewal.State{}, now, spec, nil).Store, now, spec, &renewal.Answer{Refresh: "refresh-1", Life: time.Hour})
-		tokens.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, step.Store, "token-1"}
+		tokens.unwritten[client.ObjectKeyFromObject(object)] = result{object.UID, state{State: step.Store}, "token-1"}
 		if err := tokens.writeUnwritten(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@
 package tokenendpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,6 +36,9 @@ type Request struct {
 	resource.OAuth2
 	ClientSecret string
 	RefreshToken string
+	PrivateKey   string `json:",omitempty"` // as privateKeyRef names it
+	// Accepted is the Accepted of the last answer.
+	Accepted resource.ClientAuthentication `json:"-"`
 }
 
 // Token is an answer of a token endpoint.
@@ -47,6 +51,8 @@ type Token struct {
 	Life time.Duration
 	// Warning says that the answer has a life of no use, as one clause for the status of a Credential. Empty: it has not.
 	Warning string
+	// Accepted is Body if the endpoint takes the client's secret there, although the request has Header. Otherwise it is empty.
+	Accepted resource.ClientAuthentication
 }
 
 // Fault is why a token endpoint gave no token. Its text contains no secret, no address and nothing that the endpoint
@@ -70,34 +76,57 @@ type Client struct {
 	Guard *egress.Guard
 }
 
-// Fetch requests a token, and ends after [Within] at the latest. It does not end when ctx ends, because an answer that
-// is lost may have replaced the refresh token. Its error is a *[Fault]; the token may have a Refresh even then.
+// Fetch requests a token. If the endpoint refuses the client in a Header, Fetch sends the request once more, with the client
+// in the Body. With [Request].Accepted, Fetch begins with the Body. Each request ends after [Within] at the latest. No request
+// ends when ctx ends, because an answer that is lost may have replaced the refresh token. The error of Fetch is a *[Fault];
+// the token may have a Refresh even then.
 func (c *Client) Fetch(ctx context.Context, r Request) (Token, error) {
+	token, err := c.fetch(ctx, r)
+	fault, refused := errors.AsType[*Fault](err)
+	if !refused || fault.Code != "invalid_client" || r.ClientSecret == "" || r.ClientAuthentication == resource.ClientInBody {
+		return token, err
+	}
+	if r.Accepted == "" {
+		r.Accepted = resource.ClientInBody
+	} else {
+		r.Accepted = ""
+	}
+	if other, err := c.fetch(ctx, r); err == nil {
+		return other, nil
+	}
+	fault.text += ", by clientAuthentication: Header and by Body"
+	token.Accepted = ""
+	return token, fault
+}
+
+// fetch sends one request.
+func (c *Client) fetch(ctx context.Context, r Request) (Token, error) {
 	client, err := c.client(r)
 	if err != nil {
 		return Token{}, err
 	}
 	request, err := newRequest(context.WithoutCancel(ctx), r)
 	if err != nil {
-		return Token{}, &Fault{Refused: true, text: "tokenURL is not a URL"}
+		return Token{}, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return Token{}, faultOf(err)
+		return Token{Accepted: r.Accepted}, faultOf(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return Token{}, faultOf(err)
+		return Token{Accepted: r.Accepted}, faultOf(err)
 	}
 	token, err := read(response.StatusCode, body)
+	token.Accepted = r.Accepted
 	if r.Grant != resource.RefreshToken {
 		token.Refresh = ""
 	}
 	return token, err
 }
 
-// newRequest returns the HTTP request for a token (RFC 6749, sections 4.4.2 and 6).
+// newRequest returns the HTTP request for a token (RFC 6749, sections 4.4.2 and 6; RFC 7523, section 2.1), or a [Fault].
 func newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	form := url.Values{}
 	set := func(name, value string) {
@@ -105,22 +134,35 @@ func newRequest(ctx context.Context, r Request) (*http.Request, error) {
 			form.Set(name, value)
 		}
 	}
-	if r.Grant == resource.RefreshToken {
+	switch r.Grant {
+	case resource.RefreshToken:
 		set("grant_type", "refresh_token")
 		set("refresh_token", r.RefreshToken)
-	} else {
+	case resource.JWTBearer:
+		signed, err := assertion(r)
+		if err != nil {
+			return nil, err
+		}
+		set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
+		set("assertion", signed)
+	default:
 		set("grant_type", "client_credentials")
 		set("scope", strings.Join(r.Scopes, " "))
 		set("audience", r.Audience)
 	}
-	inBody := r.ClientAuthentication == resource.ClientInBody || r.ClientSecret == "" // a public client has no secret for a header
-	if inBody {
+	set("grant_type", r.GrantType)
+	for name, value := range r.Parameters {
+		form.Set(name, string(value))
+	}
+	public := r.ClientSecret == "" // a public client has no secret for a header
+	inBody := public || cmp.Or(r.Accepted, r.ClientAuthentication) == resource.ClientInBody
+	if inBody && !(public && r.Grant == resource.JWTBearer) { // the assertion names the client
 		set("client_id", r.ClientID)
 		set("client_secret", r.ClientSecret)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, err
+		return nil, &Fault{Refused: true, text: "tokenURL is not a URL"}
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")

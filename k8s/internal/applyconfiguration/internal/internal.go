@@ -378,6 +378,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: grant
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.OAuth2Grant
+    - name: grantType
+      type:
+        scalar: string
+    - name: parameters
+      type:
+        map:
+          elementType:
+            namedType: com.github.lectern-dev.lectern.proxy.resource.Parameter
+    - name: privateKeyRef
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
     - name: refreshTokenRef
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
@@ -387,10 +398,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: subject
+      type:
+        scalar: string
     - name: tokenURL
       type:
         scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.OAuth2Grant
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.Parameter
   scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.Place
   scalar: string
