@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// largeLimit is the number of entries in each list that the large project requests. largeExports is the number of
-	// such lists in flight at once.
-	largeLimit   = 100_000
+	// largeLimit is the number of entries in each list that the large project requests: few enough that lists end within
+	// a round beside other work. largeExports is the number of such lists in flight at once.
+	largeLimit   = 20_000
 	largeExports = 8
 	// tenantRate is how many lists of ten entries all small projects together request a second, evenly. The rate is
 	// about a tenth of the rate that the service can answer.
@@ -35,9 +35,9 @@ const (
 func (b *Bench) tenants(ctx context.Context) []report.Result {
 	beside := b.each(func(v *version) *contender {
 		e := v.grown(ctx)
-		exports := must.Get(load.NewHTTP(v.Folder, "tenants", []load.Request{{
-			Path: fmt.Sprintf("/projects/%s/entries?limit=%d", hugeProject, largeLimit), Key: e.keys[hugeProject],
-		}}))
+		list := fmt.Sprintf("/projects/%s/entries?limit=%d", hugeProject, largeLimit)
+		exports := must.Get(load.NewHTTP(v.Folder, "tenants", []load.Request{{Path: list, Key: e.keys[hugeProject]}}))
+		must.Do(e.ask(ctx, http.DefaultClient, list, hugeProject)) // from now on, the table is in memory
 		return figure(func(ctx context.Context) float64 {
 			exported := make(chan error, 1)
 			go func() {
@@ -73,7 +73,8 @@ func (e *entries) paced(ctx context.Context, during time.Duration) ([]float64, e
 		due := begin.Add(time.Duration(i) * time.Second / tenantRate)
 		time.Sleep(time.Until(due))
 		asked.Go(func() {
-			errs[i] = e.ask(ctx, client, projectID(1+i%e.projects))
+			project := projectID(1 + i%e.projects)
+			errs[i] = e.ask(ctx, client, "/projects/"+project+"/entries", project)
 			took[i] = milliseconds(time.Since(due))
 		})
 	}
@@ -82,8 +83,9 @@ func (e *entries) paced(ctx context.Context, during time.Duration) ([]float64, e
 	return took, errors.Join(errs...)
 }
 
-func (e *entries) ask(ctx context.Context, client *http.Client, project string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+"/projects/"+project+"/entries", nil)
+// ask requests a list of a project and reads the whole answer.
+func (e *entries) ask(ctx context.Context, client *http.Client, path, project string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+path, nil)
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (e *entries) ask(ctx context.Context, client *http.Client, project string) 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", req.URL.Path, resp.Status)
+		return fmt.Errorf("GET %s: %s", path, resp.Status)
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err
