@@ -37,18 +37,17 @@ func TestLongStates(t *testing.T) {
 			}
 			b.breaks(&fault{serve: func(w http.ResponseWriter, r *http.Request, run http.Handler) { stages[stage.Load()](w, r, run) }})
 			b.signIn(demoProject, w.APIKey, at(demoProject, v.path))
-			b.state("loading")
 			b.state("slow")
+			b.until("it was loading before", `states.has("loading")`)
 			stage.Store(1)
 			close(gate)
-			b.state("waiting-503")
-			b.shows("Trying again in ")
+			b.waits("503")
 			stage.Store(2)
-			b.state("waiting-429")
+			b.waits("429")
 			stage.Store(3)
-			b.state("waiting-unreachable")
+			b.waits("unreachable")
 			stage.Store(4)
-			b.until("it is shown at last", v.shown)
+			b.until("it is shown at last", triedAgain(v.shown))
 			if v.h1 != "" {
 				b.until("its heading and title", `document.querySelector("h1").innerText === `+quote(v.h1)+` && document.title === `+quote(v.h1+" · Lectern"))
 			}
@@ -64,13 +63,25 @@ func TestLongStates(t *testing.T) {
 			}
 			b.breaks()
 			// Several parts of a page may have failed.
-			b.until("it is shown after new tries", `(`+v.shown+`) || void [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click()`)
+			b.until("it is shown after new tries", triedAgain(v.shown))
 
 			b.run(chromedp.Evaluate(`sessionStorage.clear()`, nil)) // or the link asks whether it may replace the session
 			b.signIn("pr_empty", emptyKey, at("pr_empty", v.path))
 			b.until("nothing is there", v.empty)
 		})
 	}
+}
+
+// waits waits until the page says that it waits after a fault, and until when.
+func (b *tab) waits(fault string) {
+	b.Helper()
+	b.until("the wait after "+fault, triedAgain(`document.querySelector('[data-state="waiting-`+fault+`"]')?.innerText.includes("Trying again in ")`))
+}
+
+// triedAgain returns an expression that clicks "Try again" while another expression is false: the page itself ends after some
+// attempts, which may be over when a busy machine looks.
+func triedAgain(expression string) string {
+	return `(` + expression + `) || void [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click()`
 }
 
 // offline disconnects the browser from the network, or connects it again.

@@ -48,7 +48,7 @@ func newTab(t *testing.T, w *world) *tab {
 	b.ctx, cancel = context.WithTimeout(ctx, 10*time.Minute)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(b.ctx, b.listen)
-	b.run(network.Enable(), cdplog.Enable(), emulation.SetTimezoneOverride(zone), b.script(watchViolations))
+	b.run(network.Enable(), cdplog.Enable(), emulation.SetTimezoneOverride(zone), b.script(watchPage))
 	t.Cleanup(b.finish)
 	return b
 }
@@ -80,12 +80,15 @@ func (b *tab) newWindow(w *world) (id target.ID) {
 	return id
 }
 
-// watchViolations records violations of the page's Content-Security-Policy, and the longest task.
-const watchViolations = `
+// watchPage records violations of the page's Content-Security-Policy, the longest task, and every state that a part of the
+// page was in.
+const watchPage = `
 window.refused = [];
 addEventListener("securitypolicyviolation", e => refused.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));
 window.longest = 0;
 new PerformanceObserver(list => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); }).observe({ type: "longtask", buffered: true });
+window.states = new Set();
+new MutationObserver(() => document.querySelectorAll("[data-state]").forEach(e => states.add(e.dataset.state))).observe(document, { subtree: true, childList: true, attributeFilter: ["data-state"] });
 `
 
 func (b *tab) script(source string) chromedp.Action {
