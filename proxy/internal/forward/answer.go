@@ -30,12 +30,14 @@ type answer struct {
 	span          *span
 	record        *record
 	links         links
-	endRequest    func() // ends the read of the caller's body, because the answer has ended
+	kept          *keptBody // of the request; nil: none
+	endRequest    func()    // ends the read of the caller's body, because the answer has ended
 }
 
 // judge checks the target's answer, and prepares its headers, body and trailers for the caller. The error refuses the
 // answer. The ReverseProxy of send calls judge as ModifyResponse.
 func (a *answer) judge(res *http.Response) error {
+	a.kept.answer()
 	a.idle.enter(receiving)
 	a.span.answered(res)
 	streams := isStream(res)

@@ -82,9 +82,10 @@ func denied(format string, args ...any) *apierr.Error {
 // longestURL is the greatest number of bytes of a URL that an error message shows.
 const longestURL = 200
 
-// upstreamFault returns the refusal for err, a failure between the proxy and the target. If ctx ended for another
-// reason than a time limit, such as a caller that disconnected, upstreamFault returns context.Canceled.
-func upstreamFault(ctx context.Context, err error) error {
+// upstreamFault returns the refusal for err, a failure between the proxy and the target. reused reports whether the
+// connection served another request before. If ctx ended for another reason than a time limit, such as a caller that
+// disconnected, upstreamFault returns context.Canceled.
+func upstreamFault(ctx context.Context, err error, reused bool) error {
 	if cause := context.Cause(ctx); cause != nil {
 		switch {
 		case errors.Is(cause, errIdle), errors.Is(cause, errTotal):
@@ -112,7 +113,13 @@ func upstreamFault(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return unreachable("The target refused the connection.", "the target refused the connection")
 	}
-	return unreachable("The target could not be reached, or did not answer in HTTP.", "no HTTP answer came from the target")
+	why := fault("no HTTP answer came from the target")
+	if own, ok := errors.AsType[fault](err); ok {
+		why = own
+	} else if reused {
+		why = "no HTTP answer came on a connection that was kept from an earlier request"
+	}
+	return unreachable("The target could not be reached, or did not answer in HTTP.", why)
 }
 
 func isCertificate(err error) bool {

@@ -44,7 +44,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	ctx, span := h.startSpan(ctx, out.target, rec)
 	defer span.end(rec)
 
-	forwarded := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
+	var reused atomic.Bool
+	forwarded := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle, &reused)))
 	forwarded.Header = nil // Rewrite sets the headers. ReverseProxy must not see that the caller offers an upgrade.
 	var sent *relay.Body   // nil: no body streams
 	if out.body == nil && r.ContentLength != 0 {
@@ -66,6 +67,11 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			out.write(p.Out)
+			if sent != nil && r.ContentLength > 0 && r.ContentLength <= maxKept {
+				answer.kept = &keptBody{source: p.Out.Body}
+				p.Out.Body, _ = answer.kept.open() // cannot fail before the answer
+				p.Out.GetBody = answer.kept.open
+			}
 			if sent != nil && len(r.Trailer) > 0 {
 				p.Out.Trailer = trailersToSend(r.Trailer)
 				sent.SendTrailers(p.Out.Trailer)
@@ -85,7 +91,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	if err := sent.Fault(); err != nil && context.Cause(ctx) == nil {
 		return bodyRefusal(err, limits.RequestBytes)
 	}
-	return upstreamFault(ctx, failed)
+	return upstreamFault(ctx, failed, reused.Load())
 }
 
 // newTotalTimer returns a timer that calls expired after the default time of a request. newTotalTimer returns nil if
@@ -105,12 +111,15 @@ var silent = log.New(io.Discard, "", 0)
 // maxInterim is the greatest number of interim answers (1xx) that the proxy accepts from a target for one request.
 const maxInterim = 64
 
-// followPhases returns a trace that moves the timer idle through the phases sending and waiting. The trace ends a
-// request with more than maxInterim interim answers.
-func followPhases(idle *idleTimer) *httptrace.ClientTrace {
+// followPhases returns a trace that moves the timer idle through the phases sending and waiting, and sets reused if the
+// connection served another request before. The trace ends a request with more than maxInterim interim answers.
+func followPhases(idle *idleTimer, reused *atomic.Bool) *httptrace.ClientTrace {
 	var interim atomic.Int32
 	return &httptrace.ClientTrace{
-		GotConn:      func(httptrace.GotConnInfo) { idle.enter(sending) },
+		GotConn: func(c httptrace.GotConnInfo) {
+			reused.Store(c.Reused)
+			idle.enter(sending)
+		},
 		WroteRequest: func(httptrace.WroteRequestInfo) { idle.enter(waiting) },
 		Got1xxResponse: func(int, textproto.MIMEHeader) error {
 			if interim.Add(1) > maxInterim {
