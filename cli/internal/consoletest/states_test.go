@@ -78,8 +78,8 @@ func (b *tab) waits(fault string) {
 	b.until("the wait after "+fault, triedAgain(`document.querySelector('[data-state="waiting-`+fault+`"]')?.innerText.includes("Trying again in ")`))
 }
 
-// triedAgain returns an expression that clicks "Try again" while another expression is false: the page itself ends after some
-// attempts, which may be over when a busy machine looks.
+// triedAgain returns an expression that clicks "Try again" while another expression is false. The page itself ends after some
+// attempts, which may be over when a busy machine looks at the page.
 func triedAgain(expression string) string {
 	return `(` + expression + `) || void [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click()`
 }
