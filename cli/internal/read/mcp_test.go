@@ -2,6 +2,7 @@ package read_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,11 @@ func TestLongMCP(t *testing.T) {
 	s, environ := clitest.Entries(t)
 	s.MustIngest(t, "entries", clitest.Entry("en/1", 1))
 	s.MustIngest(t, "entries", clitest.Entry("en_2", 2))
+	for i := range 3 {
+		long := clitest.Entry(fmt.Sprint("long_", i), i)
+		long["contact_id"], long["entry_data"] = "long", fmt.Sprintf(`{"fill":%q}`, strings.Repeat("x", []int{25_000, 25_000, 75_000}[i]))
+		s.MustIngest(t, "entries", long)
+	}
 	inspect := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules/.bin/mcp-inspector"), append([]string{"--cli", self, "mcp", "-e", clitest.AsCommand + "=1"}, args...)...)
@@ -62,8 +68,10 @@ func TestLongMCP(t *testing.T) {
 		want []string
 	}{
 		{"getEntry", []string{"entryId=en/1"}, []string{`\"entry_id\":\"en/1\"`}},
-		{"listEntries", []string{"limit=1", "sort=created_at"}, []string{`\"entry_id\":\"en_2\"`, "For the next page, call the tool with cursor: "}},
-		{"countEntries", []string{"interval=all"}, []string{`\"entries\":2`}},
+		{"listEntries", []string{"limit=1", "sort=created_at", "contact_id=c", "embeddable_id=null"}, []string{`\"entry_id\":\"en_2\"`, "For the next page, call the tool with cursor: "}},
+		{"listEntries", []string{"contact_id=long", "limit=100000"}, []string{"long_2", "These are the first 60000 of 7", "For the next page, call the tool with cursor: "}},
+		{"listEntries", []string{"contact_id=long", "sort=created_at", "direction=asc", "limit=null"}, []string{"long_0", "long_1", "For the next page, call the tool with cursor: "}},
+		{"countEntries", []string{"interval=all"}, []string{`\"entries\":5`}},
 		{"getEntry", nil, []string{"entryId"}},
 		{"getEntry", []string{"entryId=none"}, []string{"entry_not_found", `"isError": true`}},
 		{"countEntries", []string{"interval=hour"}, []string{"interval", "day, week, month"}},

@@ -13,12 +13,21 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/openapi"
+)
+
+// A result takes room in the memory of a model. defaultLimit is how many records a list has if the client asks for no number,
+// and mostRecords how many a list has at most. mostBytes is the greatest length of a result, in bytes.
+const (
+	defaultLimit = 20
+	mostRecords  = 200
+	mostBytes    = 60_000
 )
 
 // Serve offers the tools of a project to one client that writes to in and reads from out, until in ends. reader sends the
@@ -123,6 +132,9 @@ func (o operation) tool() *mcp.Tool {
 	for _, p := range o.parameters {
 		schema := maps.Clone(p.Schema)
 		schema["description"] = strings.TrimSpace(p.Description)
+		if p.Name == "limit" {
+			schema["default"], schema["maximum"] = defaultLimit, mostRecords
+		}
 		properties[p.Name] = schema
 		if p.Required {
 			required = append(required, p.Name)
@@ -135,51 +147,92 @@ func (o operation) tool() *mcp.Tool {
 	}
 }
 
-// call calls an operation with arguments, a JSON object, and returns the answer as text. An error of the API is a result
-// too, so that the client can correct its arguments.
+// call calls an operation with arguments, a JSON object, and returns the answer as text. A list has fewer records than the
+// client asked for if more are too long, and then its cursor. An error of the API is a result too, so that the client can
+// correct its arguments.
 func call(ctx context.Context, reader *client.Client, o operation, project string, arguments json.RawMessage) *mcp.CallToolResult {
-	list, err := o.list(project, arguments)
+	path, query, err := o.request(project, arguments)
 	if err != nil {
 		return failure(err)
 	}
-	body, next, err := reader.JSON(ctx, list, "", 0)
-	if err != nil {
-		return failure(err)
+	for {
+		list, err := client.ListAt(path + "?" + query.Encode())
+		if err != nil {
+			return failure(err)
+		}
+		body, next, err := reader.JSON(ctx, list, "", 0)
+		if err != nil {
+			return failure(err)
+		}
+		if n := fit(body); n > 0 && query.Has("limit") {
+			query.Set("limit", strconv.Itoa(n))
+			continue
+		}
+		texts := []string{string(bytes.TrimSpace(body))}
+		if len(body) > mostBytes {
+			texts[0] = strings.ToValidUTF8(string(body[:mostBytes]), "")
+			texts = append(texts, fmt.Sprintf("These are the first %d of %d bytes. The command lectern get or lectern list reads the rest.", mostBytes, len(body)))
+		}
+		if next != "" {
+			texts = append(texts, "There is more. For the next page, call the tool with cursor: "+next)
+		}
+		result := &mcp.CallToolResult{}
+		for _, text := range texts {
+			result.Content = append(result.Content, &mcp.TextContent{Text: text})
+		}
+		return result
 	}
-	result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(bytes.TrimSpace(body))}}}
-	if next != "" {
-		result.Content = append(result.Content, &mcp.TextContent{Text: "There is more. For the next page, call the tool with cursor: " + next})
+}
+
+// fit returns how many of the first records of a list fit into a result, at least 1. fit returns 0 if the list fits whole, has
+// one record, or is no list.
+func fit(body []byte) int {
+	var records []json.RawMessage
+	if len(body) <= mostBytes || json.Unmarshal(body, &records) != nil || len(records) < 2 {
+		return 0
 	}
-	return result
+	n, length := 0, len("[]")
+	for ; n < len(records) && length <= mostBytes; n++ {
+		length += len(records[n]) + len(",")
+	}
+	return max(1, n-1)
 }
 
 func failure(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(strings.Fields(err.Error()), " ")}}}
 }
 
-// list returns the request of an operation. The error names an argument that the operation does not have or lacks.
-func (o operation) list(project string, arguments json.RawMessage) (client.List, error) {
+// request returns the path and the query of an operation's request. Clients with strict schemas send every argument, so an
+// optional argument that is null or an empty text is absent. The error names an argument that the operation does not have or
+// lacks.
+func (o operation) request(project string, arguments json.RawMessage) (path string, query url.Values, err error) {
 	given := map[string]json.RawMessage{}
 	if len(arguments) > 0 {
 		if err := json.Unmarshal(arguments, &given); err != nil {
-			return client.List{}, fmt.Errorf("the arguments are no JSON object: %w", err)
+			return "", nil, fmt.Errorf("the arguments are no JSON object: %w", err)
 		}
 	}
-	path, query := strings.Replace(o.path, "{projectId}", url.PathEscape(project), 1), url.Values{}
+	path, query = strings.Replace(o.path, "{projectId}", url.PathEscape(project), 1), url.Values{}
 	var names []string
 	for _, p := range o.parameters {
 		names = append(names, p.Name)
-		value, ok := given[p.Name]
+		value := given[p.Name]
 		delete(given, p.Name)
+		absent := len(value) == 0 || string(value) == "null" || string(value) == `""`
 		switch {
-		case !ok && p.Required:
-			return client.List{}, fmt.Errorf("the argument %s is missing, and is required", p.Name)
-		case !ok:
+		case absent && p.Required:
+			return "", nil, fmt.Errorf("the argument %s is missing, and is required", p.Name)
+		case absent && p.Name == "limit":
+			value = json.RawMessage(strconv.Itoa(defaultLimit))
+		case absent:
 			continue
 		}
 		text := string(value) // a number or a boolean
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
+		}
+		if n, err := strconv.Atoi(text); p.Name == "limit" && err == nil {
+			text = strconv.Itoa(min(n, mostRecords))
 		}
 		if p.In == "path" {
 			path = strings.Replace(path, "{"+p.Name+"}", url.PathEscape(text), 1)
@@ -188,7 +241,7 @@ func (o operation) list(project string, arguments json.RawMessage) (client.List,
 		}
 	}
 	for name := range given {
-		return client.List{}, fmt.Errorf("the argument %s is unknown; allowed: %s", name, strings.Join(names, ", "))
+		return "", nil, fmt.Errorf("the argument %s is unknown; allowed: %s", name, strings.Join(names, ", "))
 	}
-	return client.ListAt(path + "?" + query.Encode())
+	return path, query, nil
 }
