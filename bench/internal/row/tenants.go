@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// largeLimit is the number of entries in each list that the large project requests: few enough that lists end within
-	// a round on a busy machine. largeExports is the number of such lists in flight at once.
+	// largeLimit is the number of entries in each list that the large project requests. On a busy machine too, such
+	// lists end within a round. largeExports is the number of such lists in flight at once.
 	largeLimit   = 20_000
 	largeExports = 8
 	// tenantRate is how many lists of ten entries all small projects together request a second, evenly. The rate is

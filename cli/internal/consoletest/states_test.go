@@ -47,7 +47,7 @@ func TestLongStates(t *testing.T) {
 			stage.Store(3)
 			b.waits("unreachable")
 			stage.Store(4)
-			b.until("it is shown at last", triedAgain(v.shown))
+			b.until("it is shown at last", v.shown)
 			if v.h1 != "" {
 				b.until("its heading and title", `document.querySelector("h1").innerText === `+quote(v.h1)+` && document.title === `+quote(v.h1+" · Lectern"))
 			}
@@ -63,7 +63,7 @@ func TestLongStates(t *testing.T) {
 			}
 			b.breaks()
 			// Several parts of a page may have failed.
-			b.until("it is shown after new tries", triedAgain(v.shown))
+			b.until("it is shown after new tries", `(`+v.shown+`) || void [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click()`)
 
 			b.run(chromedp.Evaluate(`sessionStorage.clear()`, nil)) // or the link asks whether it may replace the session
 			b.signIn("pr_empty", emptyKey, at("pr_empty", v.path))
@@ -75,13 +75,7 @@ func TestLongStates(t *testing.T) {
 // waits waits until the page says that it waits after a fault, and until when.
 func (b *tab) waits(fault string) {
 	b.Helper()
-	b.until("the wait after "+fault, triedAgain(`document.querySelector('[data-state="waiting-`+fault+`"]')?.innerText.includes("Trying again in ")`))
-}
-
-// triedAgain returns an expression that clicks "Try again" while another expression is false. The page itself ends after some
-// attempts, which may be over when a busy machine looks at the page.
-func triedAgain(expression string) string {
-	return `(` + expression + `) || void [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click()`
+	b.until("the wait after "+fault, `document.querySelector('[data-state="waiting-`+fault+`"]')?.innerText.includes("Trying again in ")`)
 }
 
 // offline disconnects the browser from the network, or connects it again.
@@ -116,6 +110,31 @@ func TestLongOffline(t *testing.T) {
 		b.offline(false)
 		b.until("the banner goes", `!document.querySelector("[data-state=offline]")`)
 		b.until(v.name+" goes on", v.shown)
+	}
+}
+
+// TestLongOutage checks that a page keeps its figures while the server is away, and says when the page read them. Once the server
+// is back, the page reads the figures again. A browser whose time zone the API does not know shows times in UTC, and says so.
+func TestLongOutage(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.run(b.script(`Intl.DateTimeFormat.prototype.resolvedOptions = () => ({ timeZone: "Etc/Unknown" })`))
+	for _, name := range []string{"overview", "entries", "embeddables"} {
+		b.show(w, find(w, name))
+		if got := eval[string](b, `document.querySelector("[data-zone]").innerText`); !strings.Contains(got, "Etc/Unknown, is not known") {
+			t.Errorf("%s says of the zone: %q", name, got)
+		}
+		b.clickText("Experiments")
+		b.until("another page", find(w, "experiments").shown)
+		b.breaks(&fault{serve: refusal(http.StatusServiceUnavailable, "service_unavailable")})
+		b.clickText(find(w, name).h1)
+		b.until(name+" in the outage", `document.querySelector("[data-state=waiting-503]")?.innerText.includes("The page shows what it read at ") && (`+find(w, name).shown+`)`)
+		if banners := b.texts(".banner, .problem"); len(banners) != 1 {
+			t.Errorf("%s, in an outage, has the banners %q", name, banners)
+		}
+		b.breaks()
+		b.until(name+" is read again", `!document.querySelector("[data-state^=waiting]") && (`+find(w, name).shown+`)`)
 	}
 }
 

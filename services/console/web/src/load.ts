@@ -1,7 +1,7 @@
 // The one place that reads for the pages. What a page has read stays in memory: a page that is opened again shows it at once,
 // and reads it again meanwhile. Parts of a page that read the same share one request.
 import { effect, type Signal, signal } from "@preact/signals";
-import type { Client } from "@lectern/client";
+import { APIError, type Client } from "@lectern/client";
 import { useEffect, useRef } from "preact/hooks";
 import { connect, type Waiting } from "./api.ts";
 import { errorOf } from "./errors.ts";
@@ -10,7 +10,7 @@ import { session } from "./session.ts";
 /** Load is the state of something that a page reads. */
 export interface Load<T> {
   state: "loading" | "done" | "failed";
-  /** The result. While other inputs are read, that of the inputs before. */
+  /** The result. While other inputs are read, that of the inputs before. After a failed reading, that of the reading before. */
   value: T | undefined;
   /** Whether the value belongs to earlier inputs. A page must show it as such. */
   stale: boolean;
@@ -30,11 +30,22 @@ export interface Reading {
 }
 
 type Read<T> = (reading: Reading) => Promise<T>;
-type State<T> = Pick<Load<T>, "state" | "value" | "error" | "waiting">;
+type State<T> = Pick<Load<T>, "state" | "value" | "error" | "waiting"> & { at: number };
+
+/** late is set while the page shows what the client cannot read again for now: since when the oldest part is shown, and the wait. */
+export const late = signal<{ at: number; waiting: Waiting } | undefined>(undefined);
+
+function tellLate(): void {
+  late.value = undefined;
+  for (const { users, state } of queries.values()) {
+    const { value, waiting, at } = state.peek();
+    if (users > 0 && waiting && value !== undefined && !(late.peek() && late.peek()!.at < at)) late.value = { at, waiting };
+  }
+}
 
 /** Query is one thing that pages read, with the parts of the page that show it. */
 class Query<T> {
-  readonly state: Signal<State<T>> = signal({ state: "loading", value: undefined, error: undefined, waiting: undefined });
+  readonly state: Signal<State<T>> = signal({ state: "loading", value: undefined, at: 0, error: undefined, waiting: undefined });
   /** The addresses of the newest reading. */
   readonly asked: Signal<readonly string[]> = signal([]);
   read: Read<T> | undefined;
@@ -49,8 +60,16 @@ class Query<T> {
       if (--this.users > 0) return;
       this.#running?.abort();
       this.#running = undefined;
+      tellLate();
     };
   }
+
+  /** wake tries again at once if the last attempt failed. */
+  readonly wake = (): void => {
+    if (this.users === 0 || !(this.state.peek().waiting ?? this.state.peek().error)) return;
+    this.#running?.abort();
+    this.#start();
+  };
 
   readonly reload = (): void => {
     if (this.#running) this.#again = true;
@@ -63,7 +82,9 @@ class Query<T> {
     this.#running = controller;
     this.#again = false;
     const update = (change: Partial<State<T>>) => {
-      if (!signal.aborted) this.state.value = { ...this.state.peek(), ...change };
+      if (signal.aborted) return;
+      this.state.value = { ...this.state.peek(), ...change };
+      tellLate();
     };
     const end = (change: Partial<State<T>>) => {
       if (signal.aborted) return;
@@ -76,6 +97,7 @@ class Query<T> {
     let next: string | undefined;
     const asked: string[] = [];
     const client = connect({
+      attempts: Infinity,
       onRetry: (waiting) => update({ waiting }),
       onAnswer: ({ headers }, url) => {
         next = headers.get("X-Next-Cursor") ?? undefined;
@@ -85,17 +107,27 @@ class Query<T> {
     // An identifier that cannot be part of a path throws at once.
     const start = async () => this.read?.({ client, signal, next: () => next }) as Promise<T>;
     start().then(
-      (value) => end({ state: "done", value, error: undefined }),
-      (error: unknown) => end({ state: "failed", value: undefined, error: errorOf(error) }),
+      (value) => end({ state: "done", value, at: Date.now(), error: undefined }),
+      (error: unknown) => end({ state: "failed", error: errorOf(error), ...(isRefusal(error) && { value: undefined }) }),
     );
   }
 }
+
+/** isRefusal reports whether the server says that the visitor may not see the value, or that there is none. */
+const isRefusal = (error: unknown): boolean => error instanceof APIError && [401, 403, 404].includes(error.status);
 
 /** How many queries stay in memory beside those that the page shows. */
 const most = 60;
 const queries = new Map<string, Query<unknown>>();
 // Another key may see other data.
 effect(() => void (session.value, queries.clear()));
+
+/** wake tries again at once when the network or the tab is back. */
+function wake(): void {
+  if (!document.hidden) for (const query of queries.values()) query.wake();
+}
+addEventListener("online", wake);
+document.addEventListener("visibilitychange", wake);
 
 function find<T>(key: string): Query<T> {
   const query = (queries.get(key) ?? new Query()) as Query<T>;

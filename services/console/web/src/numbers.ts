@@ -21,5 +21,8 @@ export const versionIn = (text: string): number | undefined => (/^\d+$/.test(tex
 const whole = new Intl.NumberFormat("en-GB");
 const rounded = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 6 });
 
+/** place writes the place of what has an index, from 1. An index above 2^53 is a bigint. */
+export const place = (index: number | bigint): string => whole.format(BigInt(index) + 1n);
+
 /** figure writes a number with commas: a whole one to its last digit, another with six digits. */
 export const figure = (n: unknown): string => (Number.isSafeInteger(n) ? whole : rounded).format(Number(String(n)));

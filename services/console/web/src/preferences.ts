@@ -20,11 +20,14 @@ function save(name: string, value: string): void {
   }
 }
 
-/** browserZone is the time zone of the visitor's device. */
-export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-
 /** zones are the time zones that can be chosen. */
 export const zones: readonly string[] = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
+
+/** deviceZone is what the visitor's device calls its time zone, such as "Etc/Unknown" in a container. */
+export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "Etc/Unknown";
+
+/** browserZone is the time zone of the visitor's device, or UTC if the API may not know that zone. */
+export const browserZone = zones.includes(deviceZone) || /^Etc\/GMT[+-]\d+$/.test(deviceZone) ? deviceZone : "UTC";
 
 /** zone is the time zone in which times are shown. */
 export const zone = signal(zones.includes(load(stored.zone)) ? load(stored.zone) : browserZone);

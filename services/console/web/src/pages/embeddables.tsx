@@ -31,7 +31,7 @@ export function Embeddables({ project }: { project: string }) {
       <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
         <PeriodFilter period={period} />
       </form>
-      {waiting && <Patience waiting={waiting} />}
+      {waiting && (stale || !value) && <Patience waiting={waiting} />}
       {error && embeddables.state === "done" && <Problem error={error} retry={reload} />}
       {period.reversed && <Reversed />}
       <Loaded load={embeddables} what="the embeddables" rows={3}>

@@ -8,6 +8,7 @@ import { created } from "../insights.ts";
 import { stopsOf, type Stop } from "../journey.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
+import { place } from "../numbers.ts";
 import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
 import { AnswerList } from "../ui/answered.tsx";
@@ -211,7 +212,7 @@ function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
           <div class="what">
             <strong><Text>{view.page_key || view.page_id || "A page without a name"}</Text></strong>{" "}
             <span class="muted small">
-              {view.page_index !== null && `page ${count(view.page_index + 1)}${view.total_pages === null ? "" : ` of ${count(view.total_pages)}`}`}
+              {view.page_index !== null && `page ${place(view.page_index)}${view.total_pages === null ? "" : ` of ${count(view.total_pages)}`}`}
               {manyVersions && view.embeddable_version_number !== null && `, version ${view.embeddable_version_number}`}
             </span>
           </div>

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { isSure } from "../difference.ts";
 import { created, entriesPeriod, funnelOf, largestDrop } from "../insights.ts";
 import { useLoad } from "../load.ts";
-import { versionIn } from "../numbers.ts";
+import { place, versionIn } from "../numbers.ts";
 import type { Span } from "../period.ts";
 import { address, filter, filtered, here } from "../router.ts";
 import { count, counted, duration, percent } from "../time.ts";
@@ -90,7 +90,7 @@ function Summary({ figures, only, list }: SummaryProps) {
     <>
       {drop && (
         <p class="lead" data-drop>
-          The largest drop is on page {drop.page_index + 1}, “<Text>{pageName(drop)}</Text>”: {percent(drop.dropped / drop.reached)} of the visitors who reached it went no further, {count(drop.dropped)} of {count(drop.reached)}.
+          The largest drop is on page {place(drop.page_index)}, “<Text>{pageName(drop)}</Text>”: {percent(drop.dropped / drop.reached)} of the visitors who reached it went no further, {count(drop.dropped)} of {count(drop.reached)}.
         </p>
       )}
       {only != null && <p class="muted small" data-only>All page views are of version {only}.</p>}
@@ -131,7 +131,7 @@ function Pages({ figures, list }: { figures: Figures; list: List }) {
             <tr role="row" key={page.page_index} class={page.page_index === drop?.page_index ? "drop" : ""}>
               <th role="rowheader" scope="row">
                 <div>
-                  <span class="place">{page.page_index + 1}</span> <Text>{pageName(page)}</Text>
+                  <span class="place">{place(page.page_index)}</span> <Text>{pageName(page)}</Text>
                 </div>
               </th>
               <td role="cell" class="reach">
@@ -181,8 +181,8 @@ function Versions({ versions, list }: { versions: Figures[]; list: List }) {
   const [most, setMost] = useState(sideBySide);
   const shown = versions.slice(0, most);
   // A page of the same place and key is the same page in all versions.
-  const name = (page: FunnelPage) => JSON.stringify([page.page_index, pageName(page)]);
-  const rows = new Map(shown.flatMap((v) => v.pages).sort((a, b) => a.page_index - b.page_index).map((page) => [name(page), page]));
+  const name = (page: FunnelPage) => `${place(page.page_index)} ${pageName(page)}`;
+  const rows = new Map(shown.flatMap((v) => v.pages).sort((a, b) => (a.page_index < b.page_index ? -1 : 1)).map((page) => [name(page), page]));
   const row = (label: string, cell: (v: Figures) => ComponentChildren) => (
     <tr>
       <th scope="row">{label}</th>
@@ -217,7 +217,7 @@ function Versions({ versions, list }: { versions: Figures[]; list: List }) {
             {[...rows].slice(0, rowsAtFirst).map(([id, page]) => (
               <tr key={id}>
                 <th scope="row" class="wrap">
-                  <span class="place">{page.page_index + 1}</span> <Text>{pageName(page)}</Text>
+                  <span class="place">{place(page.page_index)}</span> <Text>{pageName(page)}</Text>
                 </th>
                 {shown.map((v) => {
                   const own = v.pages.find((p) => name(p) === id);

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entry, FunnelPage } from "@lectern/client";
 import { titleOf } from "../answers.ts";
+import { place } from "../numbers.ts";
 import { dateTime, exactTime, percent } from "../time.ts";
 
 /** How much of a text is drawn, in characters. */
@@ -116,5 +117,5 @@ export function TitleOf({ entry }: { entry: Entry }) {
 
 /** pageName names a page of a funnel. A key can be very long. */
 export function pageName({ page_key, page_index }: Pick<FunnelPage, "page_key" | "page_index">): string {
-  return page_key ? (page_key.length > 100 ? `${page_key.slice(0, 100)}…` : page_key) : `page ${page_index + 1}`;
+  return page_key ? (page_key.length > 100 ? `${page_key.slice(0, 100)}…` : page_key) : `page ${place(page_index)}`;
 }

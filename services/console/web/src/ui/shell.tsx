@@ -2,14 +2,14 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { useLoad } from "../load.ts";
-import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
+import { late, useLoad } from "../load.ts";
+import { browserZone, deviceZone, theme, type Theme, zone, zones } from "../preferences.ts";
 import { address, go, here, listOf, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
 import { Commands } from "./commands.tsx";
 import { Help, keys, Search } from "./dialogs.tsx";
 import { Text } from "./parts.tsx";
-import { useOnline } from "./state.tsx";
+import { Patience, useOnline } from "./state.tsx";
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
@@ -87,6 +87,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
               {zones.includes(browserZone) || <option value={browserZone}>{browserZone}</option>}
               {zones.map((z) => <option key={z} value={z}>{z}</option>)}
             </select>
+            {browserZone !== deviceZone && <span class="small" data-zone>Your device’s zone, {deviceZone}, is not known. Until you choose a zone, times are in UTC.</span>}
           </label>
           <label>
             <span>Theme</span>
@@ -110,6 +111,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
             <strong>You are offline.</strong> What is shown may be out of date. The page continues when the network is back.
           </p>
         )}
+        {online && late.value && <Patience waiting={late.value.waiting} asOf={late.value.at} />}
         <main id="main" tabIndex={-1}>
           {children}
           {page && <Commands key={JSON.stringify(here.value)} />}

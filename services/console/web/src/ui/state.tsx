@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Waiting } from "../api.ts";
 import type { Load } from "../load.ts";
 import { session, signOut } from "../session.ts";
-import { count } from "../time.ts";
+import { clock, count } from "../time.ts";
 import { SignInError } from "../errors.ts";
 import { claims, groupsCut } from "../oidc.ts";
 import { CopyButton } from "./parts.tsx";
@@ -153,8 +153,8 @@ export function Identity() {
 /** Offline stands where something cannot be read. The frame of the page says once that there is no network. */
 const Offline = ({ state }: { state: string }) => <p class="muted small" data-state={state}>Waits for the network.</p>;
 
-/** Patience says that the client waits before it tries again, and why. */
-export function Patience({ waiting }: { waiting: Waiting }) {
+/** Patience says that the client waits before it tries again, and why. asOf is when the page read what it shows meanwhile. */
+export function Patience({ waiting, asOf }: { waiting: Waiting; asOf?: number }) {
   const now = useNow(500);
   const online = useOnline();
   const said = explain(waiting.error, online);
@@ -162,7 +162,9 @@ export function Patience({ waiting }: { waiting: Waiting }) {
   const seconds = Math.max(0, Math.ceil((waiting.until - now) / 1000));
   return (
     <p class="banner" role="status" data-state={`waiting-${said.state}`}>
-      <strong>{said.title}.</strong> {seconds > 0 ? `Trying again in ${count(seconds)}\u00a0s.` : "Trying again…"}
+      <strong>{said.title}.</strong> {asOf !== undefined && `The page shows what it read at ${clock(asOf)}. `}
+      {seconds > 0 ? `Trying again in ${count(seconds)}\u00a0s.` : "Trying again…"}
+      {asOf === undefined && <span class="muted small wrap"> {waiting.error.message}</span>}
     </p>
   );
 }
@@ -181,7 +183,7 @@ export function Loaded<T>({ load, what, rows, children }: { load: Load<T>; what:
   const has = load.state === "done" || load.value !== undefined;
   return (
     <div class="page" data-stale={load.stale || undefined} aria-busy={load.stale}>
-      {load.waiting && <Patience waiting={load.waiting} />}
+      {load.waiting && (load.stale || !has) && <Patience waiting={load.waiting} />}
       {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
       {load.stale && (
         <p class="hidden" role="status">
