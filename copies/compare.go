@@ -64,6 +64,9 @@ func (v *verification) compare(ctx context.Context) (err error) {
 	}
 	v.at = at
 	defer func() { err = errors.Join(err, state.Close()) }()
+	if err := v.findLoss(ctx); err != nil {
+		return err
+	}
 	for c, err := range state.Rows(ctx) {
 		if err == nil {
 			err = put(&c, true)
@@ -72,7 +75,7 @@ func (v *verification) compare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for p, err := range v.feed(ctx, client.ChangeQuery{}, "", v.at) {
+	for p, err := range v.feed(ctx, client.ChangeQuery{}, Position{}, v.at) {
 		if err != nil {
 			return err
 		}
@@ -247,11 +250,27 @@ func (v *verification) part(in *gob.Decoder, history bool) error {
 		if removal == nil {
 			removal = &rows{}
 		}
-		if fault := k.fault(removal, v.at.Seq, history); fault != "" {
+		fault := k.fault(removal, v.at.Seq, history)
+		if fault != "" {
 			v.fault(key, fault)
+		}
+		if key.Type == client.EntryRemoved || k.copies == 0 || k.hidden(removal) {
+			continue
+		}
+		v.copied++
+		if fault == Extra {
+			v.gone++
+		}
+		if v.loss != nil && k.copy.Seq > v.at.Seq && k.copy.Digest != k.feed.Digest && !removal.feed.Erased && v.faults[key] != "" {
+			v.loss.Aside[key] = true
 		}
 	}
 	return nil
+}
+
+// hidden reports whether a removal in the copy hides the key's row.
+func (k *rows) hidden(removal *rows) bool {
+	return k.copies > 0 && removal.copies > 0 && k.copy.Seq < removal.copy.Seq
 }
 
 // fault returns what is wrong with the rows of a key, or "" if nothing is. removal has the removals of the key's
@@ -273,10 +292,12 @@ func (k *rows) fault(removal *rows, at int64, history bool) Fault {
 		}
 		return ""
 	}
-	copied := k.copies > 0 && (removal.copies == 0 || k.copy.Seq >= removal.copy.Seq)
+	copied := k.copies > 0 && !k.hidden(removal)
 	switch changed := max(k.feed.Seq, removal.feed.Seq) > at; {
 	case k.copies > 0 && removal.feed.Erased && k.copy.Seq < removal.feed.Seq && removal.feed.Seq <= at:
 		return Extra // even if the copy's removals hide the row
+	case k.hidden(removal) && !fed && removal.copy.Seq > max(removal.feed.Seq, at):
+		return Extra // which the removal of a removal that never was would show again
 	case changed && (!copied || k.copy.Seq <= at):
 		return ""
 	case copied && k.copy.Foreign:

@@ -5,6 +5,7 @@
 package copies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 
 // Position is how far a copy has read the change feed. The zero value is the beginning of the feed.
 type Position struct {
-	// Cursor is the feed's cursor after the last batch; "" is the beginning.
+	// Cursor is the feed's cursor after the last batch; "" is after the change Seq, which is the beginning if Seq is 0.
 	Cursor string `json:"cursor"`
 	// Seq is the number of the last change that the copy has; 0 for none.
 	Seq int64 `json:"seq"`
@@ -65,6 +66,15 @@ type Destination interface {
 	Limits() Limits
 	// Close releases the lock and the connections of the copy.
 	Close() error
+}
+
+// Receiver is a [Destination] that stores the changes in its own way. So the receiver itself must drop what the source has
+// lost.
+type Receiver interface {
+	Destination
+	// Lose tells the receiver what the source has lost. After Lose, [Run] sends everything from the beginning. Lose does
+	// not change the stored position, so a run that is killed before its next batch calls Lose again.
+	Lose(ctx context.Context, lost *client.HistoryLostError) error
 }
 
 // Limits are the sizes at which a batch is full, and how long a batch waits to become full.
@@ -131,13 +141,18 @@ func (s Source) removed(p *page, at Position) error {
 	return nil
 }
 
-// lost returns err with the position of the copy, if the source has lost that position.
+// lost returns err with the position of the copy if the source has lost that position, and nil otherwise.
 func (s Source) lost(err error, at Position) error {
 	lost, ok := errors.AsType[*client.HistoryLostError](err)
 	if !ok {
-		return err
+		return nil
 	}
-	return fmt.Errorf("the source at %s has lost its changes %s, for example by a restore of a backup, and the position %d is among them: %w", s.URL, lost.Stretch(), at.Seq, err)
+	return fmt.Errorf("%s: %w", s.loses(lost, at), err)
+}
+
+// loses returns a sentence for the user about what the source has lost.
+func (s Source) loses(lost *client.HistoryLostError, at Position) string {
+	return fmt.Sprintf("the source at %s has lost its changes %s, for example by a restore of a backup, and the position %d is among them", s.URL, lost.Stretch(), at.Seq)
 }
 
 type temporaryError struct {
@@ -179,6 +194,9 @@ const (
 // Run copies changes until the copy is current, or until ctx ends if o.Follow is set. After a temporary error of the
 // destination, Run opens the destination again and continues from its position. Temporary errors of the first Open are
 // final unless o.Follow is set. Run returns the progress also with an error.
+//
+// If the source has lost the copy's position, Run mends a [Verifiable] copy as [Verify] does, and tells a [Receiver]. The
+// error has a [*client.HistoryLostError] in its chain for any other copy, or if over half of the copy's rows would go.
 func Run(ctx context.Context, o Options) (Progress, error) {
 	o.Note = Once(o.Note)
 	r := &run{Options: o}
@@ -186,6 +204,11 @@ func Run(ctx context.Context, o Options) (Progress, error) {
 	for {
 		before := r.batches
 		err := r.copy(ctx)
+		if lost, ok := errors.AsType[*client.HistoryLostError](err); ok && !IsTemporary(err) && ctx.Err() == nil {
+			if err = r.recover(ctx, lost, err); err == nil {
+				continue
+			}
+		}
 		if err == nil || ctx.Err() != nil {
 			return r.progress, causeOf(ctx, err)
 		}
@@ -237,9 +260,26 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
+// recover brings the destination to a position that the source has. err is the error for a destination that cannot.
+func (r *run) recover(ctx context.Context, lost *client.HistoryLostError, err error) error {
+	switch to := r.Destination.(type) {
+	case Receiver:
+		r.Note("The receiver is told that " + r.Source.loses(lost, r.from) + ". The receiver gets everything from the beginning.")
+		r.again, r.Query.After = true, ""
+		return to.Lose(ctx, lost)
+	case Verifiable:
+		_, err := Verify(ctx, Verification{Options: r.Options, Repair: true, careful: true, Name: func(Difference) error { return nil }})
+		return err
+	}
+	return err
+}
+
 type run struct {
 	Options
-	opened   bool // Open has succeeded once, so the destination is configured correctly
+	from     Position // with which the destination was opened
+	lost     error    // the source has lost that position
+	again    bool     // the receiver gets everything from the beginning, since the source has lost its position
+	opened   bool     // Open has succeeded once, so the destination is configured correctly
 	batches  int
 	progress Progress
 	nextLook time.Time // when to read the project again
@@ -253,6 +293,10 @@ func (r *run) copy(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Destination.Close()) }()
+	if r.again {
+		from = Position{}
+	}
+	r.from, r.lost = from, nil
 	if !r.opened {
 		r.opened = true
 		r.progress.Began = from.Seq
@@ -271,7 +315,7 @@ func (r *run) copy(ctx context.Context) (err error) {
 		return r.fill(ctx, filler, from, fills)
 	})
 	group.Go(func() error { return r.write(ctx, batches, filler, fills) })
-	return group.Wait()
+	return cmp.Or(group.Wait(), r.lost)
 }
 
 // write passes batches to the destination and fills to filler, until both channels are closed.
@@ -286,6 +330,7 @@ func (r *run) write(ctx context.Context, batches <-chan *Batch, filler Filler, f
 			if err := r.Destination.Apply(ctx, b); err != nil {
 				return err
 			}
+			r.again = false
 			r.lookVerified(ctx)
 			r.note(b)
 		case f, ok := <-fills:
@@ -339,16 +384,23 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 	var began time.Time    // when the batch got its first change
 	var wait time.Duration // how long the next request waits for changes
 	for {
-		p, err := pages.read(ctx, at.Cursor, wait)
+		p, err := pages.read(ctx, at, wait)
+		if lost := r.Source.lost(err, at); lost != nil {
+			if at != from {
+				return Temporary(lost) // the stored position may be sound
+			}
+			r.lost = lost // which is no error here, so that the rows that lack values are filled before
+			return nil
+		}
 		if err != nil {
-			return r.Source.lost(err, at)
+			return err
 		}
 		if err := r.Source.removed(&p, at); err != nil {
 			return err
 		}
 		// A copy that starts with the newest change commits its start before any change. So a later run does not start
 		// at a later change.
-		starts := at.Cursor == "" && r.Query.After == "now"
+		starts := at.Cursor == "" && at.Seq == 0 && r.Query.After == "now"
 		if starts {
 			p.Changes, p.bytes = nil, 0
 		}

@@ -41,7 +41,18 @@ func (r *run) fill(ctx context.Context, filler Filler, from Position, fills chan
 	if !unfilled {
 		return nil
 	}
-	for p, err := range r.feed(ctx, client.ChangeQuery{Types: r.Query.Types}, at.Cursor, from) {
+	for {
+		err := r.fillFrom(ctx, at, from, fills)
+		if client.Code(err) != client.CodeHistoryLost {
+			return err
+		}
+		at = Position{}
+	}
+}
+
+// fillFrom sends the pages after at, up to the position from, to fills.
+func (r *run) fillFrom(ctx context.Context, at, from Position, fills chan<- *Filling) error {
+	for p, err := range r.feed(ctx, client.ChangeQuery{Types: r.Query.Types}, at, from) {
 		if err != nil {
 			return err
 		}

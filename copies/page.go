@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -41,11 +42,11 @@ type page struct {
 
 var errTooLong = errors.New("the page is too long")
 
-// read returns the page after cursor, with its changes masked. If there are no changes, the server waits for some, at
+// read returns the page after at, with its changes masked. If there are no changes, the server waits for some, at
 // most as long as wait.
-func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (page, error) {
+func (p *pages) read(ctx context.Context, at Position, wait time.Duration) (page, error) {
 	for {
-		next, err := p.try(ctx, cursor, wait)
+		next, err := p.try(ctx, at, wait)
 		switch {
 		case errors.Is(err, errTooLong):
 			p.size = max(1, len(next.Changes)*3/4)
@@ -57,9 +58,13 @@ func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (pa
 	}
 }
 
-func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (next page, err error) {
-	list := client.ChangeQuery{Types: p.query.Types, After: p.query.After, Wait: wait}.List(p.projectID)
-	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
+func (p *pages) try(ctx context.Context, at Position, wait time.Duration) (next page, err error) {
+	after := p.query.After
+	if at.Seq > 0 {
+		after = strconv.FormatInt(at.Seq, 10)
+	}
+	list := client.ChangeQuery{Types: p.query.Types, After: after, Wait: wait}.List(p.projectID)
+	err = p.client.Raw(ctx, list, at.Cursor, p.size, func(raw client.RawPage) error {
 		// Raw calls this function again after a broken transfer, so the function discards the part of the page from an
 		// earlier call.
 		next = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}

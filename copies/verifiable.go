@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -110,6 +111,28 @@ type Mending struct {
 	// of Project for [Position].
 	Project *Project
 	Digest  string
+	// Loss has the changes that the source has lost; nil if the source has the position of the copy.
+	Loss *Loss
+}
+
+// Loss has the changes that the source of a copy has lost. [Verifiable].Mend sets the position of the copy to the number
+// After, without a cursor, if the repair is the Last of the loss.
+type Loss struct {
+	*client.HistoryLostError
+	// Aside are the keys of the entries and events whose state only the copy has. Mend stores them aside before it
+	// removes their rows, in a form that lectern import reads. A later erasure of their entry removes them there, too.
+	Aside map[Key]bool
+	Last  bool
+	text  string // for the user
+}
+
+// Note returns a sentence for the user about rows that were put aside. where is the place.
+func (l *Loss) Note(where string, m *Mask) string {
+	text := fmt.Sprintf("%d rows that only the copy has are in %s now: to send them again, see lectern import.", len(l.Aside), where)
+	if m != nil {
+		text = fmt.Sprintf("%d rows that only the copy has are in %s now. They cannot be imported, because of --without or --hash.", len(l.Aside), where)
+	}
+	return text
 }
 
 // Verified is the result of a verification, as the copy stores it.

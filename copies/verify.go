@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
@@ -29,6 +31,8 @@ type Verification struct {
 	// Name is required. Verify calls Name with each difference, but at most 100,000 times in a round. If Name returns
 	// an error, Verify ends with the error.
 	Name func(Difference) error
+	// careful lets Verify fail if the source has lost over half of the copy.
+	careful bool
 }
 
 // Findings are the result of [Verify]: which differences it found, and how many remain.
@@ -47,6 +51,9 @@ type Findings struct {
 // Verify reads a snapshot of the copy, and then the whole feed. Changes after the snapshot's position are no
 // differences. Without Repair, Verify compares the records that have no feed only if they have not changed at the
 // source since the copy's last batch.
+//
+// If the source has lost the copy's position, Verify compares with the state of the source after the last change that was
+// not lost. The repair then puts aside the rows that only the copy has, and sets the copy's position to that change.
 func Verify(ctx context.Context, o Verification) (found Findings, err error) {
 	to, ok := o.Destination.(Verifiable)
 	if !ok {
@@ -84,7 +91,10 @@ type verification struct {
 	to   Verifiable
 	seed maphash.Seed
 
-	at          Position      // position of the snapshot
+	at          Position      // position of the snapshot, or the last one before a loss
+	loss        *Loss         // nil if the source has the position of the snapshot
+	copied      int64         // number of entries and events in the copy
+	gone        int64         // number of those that the source does not have
 	faults      map[Key]Fault // at most mostNamed
 	more        int64         // number of differences beyond mostNamed
 	notCompared []string
@@ -104,6 +114,11 @@ func (v *verification) round(ctx context.Context) (err error) {
 	if err := v.compare(ctx); err != nil {
 		return err
 	}
+	if v.loss != nil {
+		if err := v.announce(); err != nil {
+			return err
+		}
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(v.faults), func(a, b Key) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID)) }) {
 		if err := v.Name(Difference{v.faults[key], key}); err != nil {
 			return err
@@ -113,7 +128,7 @@ func (v *verification) round(ctx context.Context) (err error) {
 		return nil
 	}
 	m := &Mending{Keys: v.faults, Put: func(yield func([]client.Change, error) bool) {
-		for p, err := range v.feed(ctx, client.ChangeQuery{}, "", v.at) {
+		for p, err := range v.feed(ctx, client.ChangeQuery{}, Position{}, v.at) {
 			changes := slices.DeleteFunc(p.Changes, func(c client.Change) bool {
 				return c.Seq > v.at.Seq || v.faults[keyOf(&c)] == ""
 			})
@@ -121,9 +136,54 @@ func (v *verification) round(ctx context.Context) (err error) {
 				return
 			}
 		}
-	}, Project: v.project, Digest: v.digest}
+	}, Project: v.project, Digest: v.digest, Loss: v.loss}
 	return v.to.Mend(ctx, m)
 }
+
+// findLoss asks the source for the position of the snapshot. If the source has lost the position, the comparison is with
+// the last one before the loss.
+func (v *verification) findLoss(ctx context.Context) error {
+	if v.at.Seq == 0 {
+		return nil
+	}
+	_, err := newPages(&v.Options, client.ChangeQuery{}, 1, v.Destination.Limits().Bytes).read(ctx, v.at, 0)
+	lost, ok := errors.AsType[*client.HistoryLostError](err)
+	if !ok {
+		return err
+	}
+	v.loss = &Loss{HistoryLostError: lost, Aside: map[Key]bool{}, text: v.Source.loses(lost, v.at)}
+	v.at.Cursor, v.at.Seq = "", lost.After
+	return nil
+}
+
+// announce says what the source has lost, and which entries are in the source again. The error of a careful verification
+// says that over half of the copy would go.
+func (v *verification) announce() error {
+	v.loss.Last = v.more == 0
+	if v.careful && 2*v.gone > v.copied {
+		return fmt.Errorf("%s, with %d of the copy's %d rows: an old backup was restored there, or the data of another deployment is served there; the copy stays as it is, and sync --verify --repair mends it: %w",
+			v.loss.text, v.gone, v.copied, v.loss.HistoryLostError)
+	}
+	v.Note("Note that " + v.loss.text + ".")
+	var again []string
+	for key, fault := range v.faults {
+		if key.Type == client.EntryChanged && fault == Missing {
+			again = append(again, key.ID)
+		}
+	}
+	if len(again) > 0 {
+		slices.Sort(again)
+		count := "1 entry was removed after that, and is"
+		if len(again) > 1 {
+			count = fmt.Sprintf("%d entries were removed after that, and are", len(again))
+		}
+		v.Note(fmt.Sprintf("%s in the source again: %s", count, strings.Join(again[:min(len(again), mostListed)], ", ")))
+	}
+	return nil
+}
+
+// mostListed is the greatest number of entries that are listed in a note.
+const mostListed = 100
 
 // keyOf returns the key of the row that a change of the feed makes in a copy.
 func keyOf(c *client.Change) Key {
@@ -136,21 +196,21 @@ func keyOf(c *client.Change) Key {
 	return Key{c.Type, c.Removal.EntryID}
 }
 
-// feed returns an iterator over the pages of the feed after cursor, until no more changes are there. at is the position
+// feed returns an iterator over the pages of the feed after from, until no more changes are there. at is the position
 // of the copy. An error is the last pair.
-func (o *Options) feed(ctx context.Context, q client.ChangeQuery, cursor string, at Position) iter.Seq2[page, error] {
+func (o *Options) feed(ctx context.Context, q client.ChangeQuery, from, at Position) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		limits := o.Destination.Limits()
 		pages := newPages(o, q, min(o.PageSize, limits.Changes), limits.Bytes)
 		for {
-			p, err := pages.read(ctx, cursor, 0)
+			p, err := pages.read(ctx, from, 0)
 			if err == nil {
 				err = o.Source.removed(&p, at)
 			}
 			if !yield(p, err) || err != nil || p.Current {
 				return
 			}
-			cursor = p.NextCursor
+			from.Cursor = p.NextCursor
 		}
 	}
 }

@@ -178,6 +178,20 @@ func (d *database) Injuries(*testing.T) [][]copytest.Injury {
 	}}
 }
 
+// Aside returns the records of the table lectern_lost.
+func (d *database) Aside(t *testing.T) []string {
+	t.Helper()
+	rows, err := d.sql.Query(t.Context(), `SELECT record FROM `+in+`lectern_lost`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // narrowed returns SQL that takes rows out of a view.
 func narrowed(view string) string {
 	return `DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW ` + in + view + ` AS ' || replace(pg_get_viewdef('` + in + view + `'::regclass), 'removed_at IS NULL', 'removed_at IS NULL AND seq > 5'); END $$`

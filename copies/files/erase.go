@@ -17,6 +17,9 @@ func (d *Destination) erase(ctx context.Context, erased removals) error {
 	if len(erased) == 0 {
 		return nil
 	}
+	if err := d.eraseLost(ctx, erased); err != nil {
+		return err
+	}
 	next := d.manifest
 	next.Entries = slices.Clone(next.Entries)
 	var err error

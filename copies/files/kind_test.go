@@ -302,6 +302,17 @@ func setting(name string, v any) func(*parquet.Schema, []parquet.Row) []parquet.
 	}
 }
 
+// Aside returns the lines of the files in the folder lost.
+func (l *lake) Aside(t *testing.T) (lines []string) {
+	t.Helper()
+	for name, data := range l.objects(t) {
+		if strings.HasPrefix(name, "lost/") {
+			lines = slices.AppendSeq(lines, strings.Lines(string(data)))
+		}
+	}
+	return lines
+}
+
 // Injuries returns changes of the rows of each kind of file, and of a file as a whole.
 func (l *lake) Injuries(*testing.T) [][]copytest.Injury {
 	type change = func(*parquet.Schema, []parquet.Row) []parquet.Row

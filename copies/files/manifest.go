@@ -167,15 +167,15 @@ var (
 	// does not name it.
 	ownName = regexp.MustCompile(`^(entries/[^/]+|[a-z_]+)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
 	// unfinished matches the names of temporary files that remain if a process ends while it writes to a folder.
-	unfinished = regexp.MustCompile(`^((entries/[^/]+|[a-z_]+)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
+	unfinished = regexp.MustCompile(`^((entries/[^/]+|[a-z_]+)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet|(entries|events)-[0-9]{20}-[0-9a-f]{16}\.ndjson)\.[0-9]+$`)
 )
 
 // probePrefix begins the names of the objects with which a process tests conditional writes in a bucket. Other
 // processes ignore and never remove these objects.
 const probePrefix = ".probe."
 
-// clean removes temporary files, Parquet files of this package that the manifest does not name, and the past versions
-// of the manifest. clean keeps files in d.replaced, which readers may still need.
+// clean removes temporary files, and Parquet files of this package that the manifest does not name. In a bucket, clean also
+// removes the past versions of the manifest and of lost rows. clean keeps files in d.replaced, which readers may still need.
 func (d *Destination) clean(ctx context.Context) error {
 	objects, err := d.list(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d *Destination) clean(ctx context.Context) error {
 	named := d.manifest.files()
 	for _, o := range objects {
 		_, kept := d.replaced[o.name]
-		if unfinished.MatchString(o.name) || ownName.MatchString(o.name) && !named[o.name] && !kept || o.name == manifestName && o.past {
+		if unfinished.MatchString(o.name) || ownName.MatchString(o.name) && !named[o.name] && !kept || (o.name == manifestName || lostName.MatchString(o.name)) && o.past {
 			if err := d.remove(ctx, o); err != nil {
 				return fmt.Errorf("remove %s, which is no part of the copy: %w", o.name, err)
 			}

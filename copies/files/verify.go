@@ -167,17 +167,25 @@ func (r removalRow) change() client.Change {
 func (d *Destination) Mend(ctx context.Context, m *copies.Mending) (err error) {
 	next := d.manifest
 	next.Entries = slices.Clone(next.Entries)
-	has := func(t client.ChangeType, id string) bool { return m.Keys[copies.Key{Type: t, ID: id}] != "" }
+	aside := &aside{m.Loss, map[copies.Key]client.Change{}}
+	has := func(t client.ChangeType, id string, change func() client.Change) bool {
+		key := copies.Key{Type: t, ID: id}
+		if m.Keys[key] == "" {
+			return false
+		}
+		aside.add(key, change)
+		return true
+	}
 	for i := range next.Entries {
 		e := &next.Entries[i]
-		if e.Files, err = cut(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], func(r entryRow) bool { return has(client.EntryChanged, r.EntryID) }); err != nil {
+		if e.Files, err = cut(ctx, d, e.folder(), e.Files, d.sets[e.EmbeddableID], func(r entryRow) bool { return has(client.EntryChanged, r.EntryID, r.change) }); err != nil {
 			return err
 		}
 	}
-	if next.Events, err = cut(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return has(client.EventAdded, r.EventKey) }); err != nil {
+	if next.Events, err = cut(ctx, d, "events", next.Events, nil, func(r eventRow) bool { return has(client.EventAdded, r.EventKey, r.change) }); err != nil {
 		return err
 	}
-	if next.Removals, err = cut(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return has(client.EntryRemoved, r.EntryID) }); err != nil {
+	if next.Removals, err = cut(ctx, d, "removals", next.Removals, nil, func(r removalRow) bool { return has(client.EntryRemoved, r.EntryID, r.change) }); err != nil {
 		return err
 	}
 	for changes, err := range m.Put {
@@ -198,10 +206,22 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) (err error) {
 		}
 	}
 	next.Position.Project = m.Digest
+	if m.Loss != nil {
+		if err := d.putAside(ctx, aside); err != nil {
+			return err
+		}
+		if m.Loss.Last {
+			next.Position.Cursor, next.Position.Seq = "", m.Loss.After
+		}
+	}
 	if err := d.putProject(ctx, &next, m.Project); err != nil {
 		return err
 	}
-	return d.exchange(ctx, next)
+	if err := d.exchange(ctx, next); err != nil || len(aside.newest) == 0 {
+		return err
+	}
+	d.Note(m.Loss.Note("the folder lost of "+d.String(), d.Mask))
+	return nil
 }
 
 // cut returns files without the rows that remove selects. Each file that has such rows, or is damaged, is rewritten.

@@ -318,7 +318,7 @@ func listed(prefix string, names []string) string {
 
 // statements are the SQL statements with which a [Destination] reads and writes the copy in one schema.
 type statements struct {
-	deleteEntries, deleteEvents, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
+	deleteEntries, deleteEvents, deleteLost, markEntries, markEvents, loadEntries, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, makeIndexes string
 }
 
 func newStatements(schema string, s *shape) statements {
@@ -361,6 +361,7 @@ SELECT count(*) FILTER (WHERE refused) FROM put`
 	return statements{
 		deleteEntries: remove("entries"),
 		deleteEvents:  remove("events"),
+		deleteLost:    remove(lostTable.name),
 		markEntries:   mark("entries"),
 		markEvents:    mark("events"),
 		loadEntries:   insertEntries(""),

@@ -57,6 +57,7 @@ type Destination struct {
 	loadTo *int64
 	// unfilled is the position after which rows may lack values in columns that this version added; nil if none do.
 	unfilled *copies.Position
+	lost     bool // the copy has the table lectern_lost
 	asText   int64
 	views    map[string]*columns.Set // by embeddable
 	stale    map[string]staleView    // by embeddable
@@ -170,6 +171,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete, d.Mask.String(), d.shape.Number)
 			return err
 		}
+		d.lost = found[lostTable.name] != nil
 		if found[stateTable] == nil {
 			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(slices.Sorted(maps.Keys(found)), ", "), stateTable)
 		}
@@ -201,7 +203,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 // relations returns the types of columns by relation and column name. relations returns only the relations with names
 // of the copy's tables and of the view of page views.
 func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[string]string, error) {
-	wanted := []string{pageViews}
+	wanted := []string{pageViews, lostTable.name}
 	for _, t := range d.shape.tables {
 		wanted = append(wanted, t.name)
 	}
@@ -399,7 +401,7 @@ func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change
 			return err
 		}
 	}
-	return nil
+	return d.eraseLost(ctx, tx, all)
 }
 
 // put writes the removals, then the entries and events of n, and returns how many entries have data that jsonb cannot

@@ -215,6 +215,11 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 	}
 	in := func(table string) string { return pgx.Identifier{d.Schema, table}.Sanitize() }
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+		if m.Loss != nil {
+			if err := d.putAside(ctx, tx, m.Loss); err != nil {
+				return err
+			}
+		}
 		remove := `WITH removed AS (DELETE FROM ` + in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + in("events") + ` WHERE event_key = ANY($2)`
 		if _, err := tx.Exec(ctx, remove, keys[client.EntryChanged], keys[client.EventAdded]); err != nil {
 			return err
@@ -242,10 +247,18 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 		if _, err := tx.Exec(ctx, state, m.Digest, d.shape.Number); err != nil {
 			return err
 		}
+		if m.Loss != nil && m.Loss.Last {
+			if err := d.goBack(ctx, tx, m.Loss.After); err != nil {
+				return err
+			}
+		}
 		return d.putProject(ctx, tx, m.Project)
 	})
 	if err != nil {
 		return d.explain("repair", err)
+	}
+	if m.Loss != nil && len(m.Loss.Aside) > 0 {
+		d.Note(m.Loss.Note("the table "+lostTable.name, d.Mask))
 	}
 	d.showViews(ctx)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -77,5 +78,48 @@ func TestHistoryLost(t *testing.T) {
 				t.Errorf("read again: %s", out)
 			}
 		})
+	}
+}
+
+// TestSyncMendsLostHistory checks what the command says when its source has lost changes, and that the rows it puts aside are
+// an import.
+func TestSyncMendsLostHistory(t *testing.T) {
+	t.Parallel()
+	api := clienttest.New(clienttest.Data{})
+	defer api.Close()
+	folder := t.TempDir()
+	environ := map[string]string{"LECTERN_URL": api.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "key"}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	put := func(ids ...string) {
+		for _, id := range ids {
+			api.AddChanges(client.Change{Type: client.EntryChanged, Entry: &client.Entry{EntryID: id, GroupID: "g", ProjectID: "pr_1", EmbeddableID: "m", ContactID: "c", CreatedAt: at, UpdatedAt: at, Data: "{}"}},
+				client.Change{Type: client.EventAdded, Event: &client.ChangedEvent{EventKey: id, Event: client.Event{EntryID: id, GroupID: "g", ProjectID: "pr_1", EmbeddableID: "m", ContactID: "c", EventType: "x", Timestamp: at}}})
+		}
+	}
+	put("kept", "erased")
+	var backup clienttest.Data
+	api.Update(func(d *clienttest.Data) { backup = *d })
+	put("lost")
+	api.AddChanges(client.Change{Type: client.EntryRemoved, Removal: &client.Removal{EntryID: "erased", RemovedAt: at, Reason: client.Erased}})
+	args := []string{"sync", "--to", "file://" + folder}
+	clitest.Must(t, environ, "", args...)
+	api.Update(func(d *clienttest.Data) { *d = backup })
+	r := clitest.Run(t, "", environ, args...)
+	for _, want := range []string{
+		"Note that the source at " + api.URL + " has lost its changes after 40, for example by a restore of a backup, and the position 70 is among them.\n",
+		"1 entry was removed after that, and is in the source again: erased\n", "2 rows that only the copy has are in the folder lost of folder " + folder + " now", "is current",
+	} {
+		if r.Code != shell.ExitOK || !strings.Contains(r.Err, want) {
+			t.Errorf("%d: %s; want %s", r.Code, r.Err, want)
+		}
+	}
+	for _, resource := range []string{"entries", "events"} {
+		files, err := filepath.Glob(filepath.Join(folder, "lost", resource+"-*.ndjson"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%v, %q", err, files)
+		}
+		if r := clitest.Run(t, "", environ, "import", resource, "--dry-run", files[0]); r.Code != shell.ExitOK || !strings.Contains(r.Err, "1 new, 0 changed, 0 unchanged, 0 rejected") {
+			t.Errorf("%d: %s", r.Code, r.Err)
+		}
 	}
 }

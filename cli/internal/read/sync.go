@@ -127,9 +127,6 @@ func (f *Sync) Run(s *shell.Session) error {
 		<-s.Context.Done()
 		return context.Cause(s.Context)
 	}
-	if client.Code(err) == client.CodeHistoryLost {
-		err = shell.Advise(err, "make a new copy")
-	}
 	if err != nil {
 		if result.Changes > 0 {
 			s.Note("%s copied to the %s. Run the command again to continue.", counted(result.Changes, "change was", "changes were"), to)

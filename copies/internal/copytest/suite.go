@@ -38,6 +38,8 @@ type Injured interface {
 	// Injuries returns what may happen to a copy of the source of the promise "verified", and which differences a
 	// verification then names. The injuries of a group happen together.
 	Injuries(t *testing.T) [][]Injury
+	// Aside returns the records that a copy has put aside because its source has lost them, each as JSON for an import.
+	Aside(t *testing.T) []string
 }
 
 // Injury is a change of a copy by somebody else. Do returns the names of the differences, as in "missing entry en_1".
@@ -61,50 +63,50 @@ type Options struct {
 // ErrCut is the error of a step that Options.Cut lets fail.
 var ErrCut = errors.New("killed")
 
-// CutContext is a destination whose context ends at its use number n, for Options.Cut of a kind that uses its context in
-// each step.
-func CutContext(d copies.Destination, n int) copies.Destination {
+// CutContext is a copy whose context ends at its use number n, for Options.Cut of a kind that uses its context in each
+// step.
+func CutContext(d copies.Verifiable, n int) copies.Destination {
 	if n == 0 {
 		return d
 	}
-	c := &cutContext{Destination: d}
+	c := &cutContext{Verifiable: d}
 	c.left.Store(int64(n))
 	return c
 }
 
 type cutContext struct {
-	copies.Destination
+	copies.Verifiable
 	left atomic.Int64
 }
 
-// Apply applies a batch with a context that counts its uses.
+// cut calls do with a context that counts its uses.
+func (c *cutContext) cut(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := do(counted{ctx, &c.left, cancel}); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// Apply applies a batch.
 func (c *cutContext) Apply(ctx context.Context, b *copies.Batch) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if err := c.Destination.Apply(counted{ctx, &c.left, cancel}, b); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return c.cut(ctx, func(ctx context.Context) error { return c.Verifiable.Apply(ctx, b) })
 }
 
-// Unfilled returns the position of d after which rows lack values.
-func (c *cutContext) Unfilled() (copies.Position, bool) { return unfilled(c.Destination) }
+// Unfilled returns the position of the copy after which rows lack values.
+func (c *cutContext) Unfilled() (copies.Position, bool) {
+	return c.Verifiable.(copies.Filler).Unfilled()
+}
 
-// Fill fills with a context that counts its uses.
+// Fill fills rows.
 func (c *cutContext) Fill(ctx context.Context, f *copies.Filling) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if err := c.Destination.(copies.Filler).Fill(counted{ctx, &c.left, cancel}, f); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return c.cut(ctx, func(ctx context.Context) error { return c.Verifiable.(copies.Filler).Fill(ctx, f) })
 }
 
-func unfilled(d copies.Destination) (copies.Position, bool) {
-	if f, ok := d.(copies.Filler); ok {
-		return f.Unfilled()
-	}
-	return copies.Position{}, false
+// Mend repairs the copy.
+func (c *cutContext) Mend(ctx context.Context, m *copies.Mending) error {
+	return c.cut(ctx, func(ctx context.Context) error { return c.Verifiable.Mend(ctx, m) })
 }
 
 type counted struct {
@@ -120,19 +122,36 @@ func (c counted) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// small is a destination whose batches are small.
-type small struct{ copies.Destination }
-
-func (small) Limits() copies.Limits { return copies.Limits{Changes: 20, Bytes: 8 << 10} }
-
-func (s small) Unfilled() (copies.Position, bool) { return unfilled(s.Destination) }
-
-func (s small) Fill(ctx context.Context, f *copies.Filling) error {
-	return s.Destination.(copies.Filler).Fill(ctx, f)
+// Small returns d with small batches, so that a test of few records has several.
+func Small(d copies.Destination) copies.Destination {
+	switch d := d.(type) {
+	case copies.Verifiable:
+		return smallCopy{d}
+	case copies.Receiver:
+		return smallReceiver{d}
+	}
+	return small{d}
 }
 
-// Small returns d with small batches, so that a test of few records has several.
-func Small(d copies.Destination) copies.Destination { return small{d} }
+var smallLimits = copies.Limits{Changes: 20, Bytes: 8 << 10}
+
+type (
+	small         struct{ copies.Destination }
+	smallReceiver struct{ copies.Receiver }
+	smallCopy     struct{ copies.Verifiable }
+)
+
+func (small) Limits() copies.Limits { return smallLimits }
+
+func (smallReceiver) Limits() copies.Limits { return smallLimits }
+
+func (smallCopy) Limits() copies.Limits { return smallLimits }
+
+func (s smallCopy) Unfilled() (copies.Position, bool) { return s.Verifiable.(copies.Filler).Unfilled() }
+
+func (s smallCopy) Fill(ctx context.Context, f *copies.Filling) error {
+	return s.Verifiable.(copies.Filler).Fill(ctx, f)
+}
 
 // Copy is a copy of a source under test.
 type Copy struct {
@@ -216,7 +235,7 @@ func Run(t *testing.T, kind func(t *testing.T) Kind) {
 	}{
 		{"whole", whole}, {"changes", changes}, {"killed", killed}, {"erased", erased}, {"project", project}, {"since", since},
 		{"faults of the API", faults}, {"follows", follows}, {"a removed project", removedProject}, {"another source", anotherSource},
-		{"masked", masked}, {"verified", verified},
+		{"masked", masked}, {"verified", verified}, {"lost history", lostHistory}, {"lost history of a first load", lostLoad}, {"lost for the most part", lostMost},
 	} {
 		t.Run(promise.name, func(t *testing.T) {
 			t.Parallel()
