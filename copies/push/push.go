@@ -210,17 +210,33 @@ func (d *Destination) Apply(ctx context.Context, b *copies.Batch) error {
 			d.most = n / 2
 			continue
 		}
-		if errors.Is(err, ErrStopped) {
-			next, d.Resume = d.state, false
-			next.StoppedAt = time.Now().UTC().Truncate(time.Second)
-			return errors.Join(err, d.keep(ctx, next))
-		}
 		if err != nil {
-			return err
+			return d.stopped(ctx, err)
 		}
 		changes, d.most = changes[n:], min(2*n, d.Batch)
 	}
 	return d.keep(ctx, next)
+}
+
+// stopped returns err, the error of a request. If the receiver answered 410, the state notes that.
+func (d *Destination) stopped(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrStopped) {
+		return err
+	}
+	next := d.state
+	d.Resume = false
+	next.StoppedAt = time.Now().UTC().Truncate(time.Second)
+	return errors.Join(err, d.keep(ctx, next))
+}
+
+// Lose sends a message of the type history_lost, with the numbers that the source has lost.
+func (d *Destination) Lose(ctx context.Context, lost *client.HistoryLostError) error {
+	data := loss{d.Source.ProjectID, lost.After, lost.Until}
+	_, err := d.sendSigned(ctx, fmt.Sprintf("%s\nhistory_lost\n%d\n%d", d.Source.ProjectID, lost.After, d.state.Seq), "history_lost", data)
+	if refused, ok := errors.AsType[refusal](err); ok {
+		err = copies.TemporaryFor(fmt.Errorf("%w to the message history_lost: let the receiver take it", refused), refused.after)
+	}
+	return d.stopped(ctx, err)
 }
 
 func (d *Destination) keep(ctx context.Context, next state) error {
@@ -249,7 +265,14 @@ func (d *Destination) Close() error {
 type message struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	Data      changes   `json:"data"`
+	Data      any       `json:"data"`
+}
+
+// loss is the data of a message of the type history_lost: the numbers between After and Until are lost.
+type loss struct {
+	ProjectID string `json:"project_id"`
+	After     int64  `json:"after"`
+	Until     *int64 `json:"until"`
 }
 
 // changes is the data of a message: changes in their order, with the first and the last of their numbers.
@@ -262,40 +285,49 @@ type changes struct {
 
 // send posts the changes in list in one signed request. If the receiver refuses a request with one change, the error
 // names the change.
-func (d *Destination) send(ctx context.Context, list []client.Change) error {
-	hooks, err := d.hooks()
-	if err != nil {
-		return copies.Temporary(err) // the file of the secret may be incomplete for a moment
-	}
-	headers, err := d.headers()
-	if err != nil {
-		return copies.Temporary(err)
-	}
-	now := time.Now()
+func (d *Destination) send(ctx context.Context, list []client.Change) (err error) {
 	records := make([]any, len(list))
 	for i, c := range list {
 		if records[i], err = d.masked(c); err != nil {
 			return err
 		}
 	}
-	m := message{"lectern.changes", now.UTC(), changes{d.Source.ProjectID, list[0].Seq, list[len(list)-1].Seq, records}}
-	body, err := jsonv2.Marshal(m) // encoding/json would escape < and >, which makes answers in HTML longer
+	data := changes{d.Source.ProjectID, list[0].Seq, list[len(list)-1].Seq, records}
+	// The same range and count are the same changes, because a range can only lose changes.
+	size, err := d.sendSigned(ctx, fmt.Sprintf("%s\n%d\n%d\n%d", d.Source.ProjectID, data.FirstSeq, data.LastSeq, len(list)), "lectern.changes", data)
+	if refused, ok := errors.AsType[refusal](err); ok && len(list) == 1 {
+		return copies.TemporaryFor(fmt.Errorf("%w to the change %d (%d bytes): let the receiver take it, or give --skip %[2]d for one run", refused, list[0].Seq, size), refused.after)
+	}
+	return err
+}
+
+// sendSigned posts a signed message, and returns the size of its body. A repeated request has the same message id, a digest of
+// identity.
+func (d *Destination) sendSigned(ctx context.Context, identity, kind string, data any) (size int, err error) {
+	hooks, err := d.hooks()
 	if err != nil {
-		return err
+		return 0, copies.Temporary(err) // the file of the secret may be incomplete for a moment
+	}
+	headers, err := d.headers()
+	if err != nil {
+		return 0, copies.Temporary(err)
+	}
+	now := time.Now()
+	body, err := jsonv2.Marshal(message{kind, now.UTC(), data}) // encoding/json would escape < and >, which makes answers in HTML longer
+	if err != nil {
+		return 0, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	// A repeated request has the same message id, a digest of the range of numbers and the count of changes. The same
-	// range and count are the same changes, because a range can only lose changes.
-	id := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%d", d.Source.ProjectID, m.Data.FirstSeq, m.Data.LastSeq, len(list)))
+	id := sha256.Sum256([]byte(identity))
 	name := fmt.Sprintf("msg_%x", id[:12])
 	var signatures []string
 	for _, hook := range hooks {
 		signature, err := hook.Sign(name, now, body)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		signatures = append(signatures, signature)
 	}
@@ -305,11 +337,7 @@ func (d *Destination) send(ctx context.Context, list []client.Change) error {
 	request.Header.Set(standardwebhooks.HeaderWebhookID, name)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	request.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
-	err = d.post(request)
-	if refused, ok := errors.AsType[refusal](err); ok && len(list) == 1 {
-		return copies.TemporaryFor(fmt.Errorf("%w to the change %d (%d bytes): let the receiver take it, or give --skip %[2]d for one run", refused, list[0].Seq, len(body)), refused.after)
-	}
-	return err
+	return len(body), d.post(request)
 }
 
 // refusal is the error for an answer that refuses the content of a request: 400, 413 or 422. Smaller requests may

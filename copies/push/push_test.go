@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,13 +79,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			ProjectID string `json:"project_id"`
 			FirstSeq  int64  `json:"first_seq"`
 			LastSeq   int64  `json:"last_seq"`
+			After     int64
 			Changes   []map[string]json.RawMessage
 		}
 	}
 	if err == nil {
 		err = json.Unmarshal(body, &m)
 	}
-	if err != nil || m.Type != "lectern.changes" || m.Data.ProjectID != copytest.Project {
+	if err != nil || m.Type != "lectern.changes" && m.Type != "history_lost" || m.Data.ProjectID != copytest.Project {
 		r.t.Errorf("%v: %s", err, body)
 	}
 	r.sizes, r.ids = append(r.sizes, len(m.Data.Changes)), append(r.ids, request.Header.Get("webhook-id"))
@@ -96,6 +98,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	if r.left == 0 {
 		panic(http.ErrAbortHandler)
+	}
+	if m.Type == "history_lost" {
+		for _, rows := range r.rows {
+			maps.DeleteFunc(rows, func(_ string, row copytest.Row) bool { return row["seq"].(float64) > float64(m.Data.After) })
+		}
+		r.last = 0
 	}
 	before := int64(0)
 	for i, c := range m.Data.Changes {

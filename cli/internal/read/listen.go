@@ -141,6 +141,14 @@ type printed struct {
 	trimmed int64 // the changes of the batch at the end of a replay
 }
 
+// Lose tells the receiver what the source has lost. A replay ends with an error instead.
+func (p *printed) Lose(ctx context.Context, lost *client.HistoryLostError) error {
+	if p.last > 0 {
+		return lost
+	}
+	return p.Destination.Lose(ctx, lost)
+}
+
 // Apply sends a batch to the receiver and then prints its changes, one a line. If the batch has changes after the end
 // of a replay, Apply leaves them out and returns [errReplayed].
 func (p *printed) Apply(ctx context.Context, b *copies.Batch) error {
