@@ -26,6 +26,7 @@ func components() []string {
 const everything = `
 dev: {enabled: true, collector: {enabled: true}}
 publicUrl: https://api.example.com
+caBundle: {configMap: company-ca, key: ca-bundle.crt}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 watchNamespaces: [team-a, team-b]
 commonLabels: {team: data}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/roots"
 )
 
 // Exit codes of a service's command.
@@ -56,7 +57,12 @@ func Main(name string, args []string, stderr io.Writer, commands ...Command) int
 // writes an error to stderr, and sets the garbage collector to gcPercent unless the environment has GOGC.
 func run[C any](program, command string, stderr io.Writer, do func(context.Context, C) error) int {
 	var cfg C
-	if err := config.LoadFor(command, &cfg, nil); err != nil {
+	var trusted roots.Config
+	err := config.Load(&trusted, nil)
+	if err == nil {
+		err = trusted.Trust()
+	}
+	if err = errors.Join(err, config.LoadFor(command, &cfg, nil)); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", program, err)
 		return exitUsage
 	}
@@ -67,7 +73,7 @@ func run[C any](program, command string, stderr io.Writer, do func(context.Conte
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills
 	if err := do(ctx, cfg); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", program, err)
+		fmt.Fprintf(stderr, "%s: %v\n", program, roots.Explain(err))
 		if _, ok := errors.AsType[*config.Fault](err); ok {
 			return exitUsage
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lectern-dev/lectern/shared/roots"
 )
 
 // LogDelay is how long a line of the log with a level below warn may wait before it is written.
@@ -37,6 +39,9 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
+	if r.Level >= slog.LevelWarn {
+		r = explained(r)
+	}
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
 		if e := h.out.flush(); err == nil {
@@ -44,6 +49,19 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 		}
 	}
 	return err
+}
+
+// explained returns a line whose errors about unknown authorities say what to do.
+func explained(r slog.Record) slog.Record {
+	line := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.AnyValue(roots.Explain(err))
+		}
+		line.AddAttrs(a)
+		return true
+	})
+	return line
 }
 
 // WithAttrs returns a handler that adds attrs to each line, in addition to the ids of the span.

@@ -53,6 +53,7 @@ spec:
       {{- $env := include "lectern.environment" . | trim }}
       {{- $passwords := include "lectern.passwordsVolume" (dict "name" "passwords" "env" $env) }}
       {{- $issuers := include "lectern.issuersVolume" . }}
+      {{- $ca := include "lectern.caVolume" .root }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:
@@ -78,8 +79,11 @@ spec:
             {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
             {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
-          {{- if or $ownerPasswords .c.extraVolumeMounts }}
+          {{- if or $ownerPasswords $ca .c.extraVolumeMounts }}
           volumeMounts:
+            {{- if $ca }}
+            - {name: ca-bundle, mountPath: /etc/lectern/ca, readOnly: true}
+            {{- end }}
             {{- if $ownerPasswords }}
             - {name: owner-passwords, mountPath: /etc/lectern/passwords, readOnly: true}
             {{- end }}
@@ -122,8 +126,11 @@ spec:
           securityContext:
             {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
           {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}
-          {{- if or $passwords $issuers $manifests .c.extraVolumeMounts }}
+          {{- if or $passwords $issuers $ca $manifests .c.extraVolumeMounts }}
           volumeMounts:
+            {{- if $ca }}
+            - {name: ca-bundle, mountPath: /etc/lectern/ca, readOnly: true}
+            {{- end }}
             {{- if $passwords }}
             - {name: passwords, mountPath: /etc/lectern/passwords, readOnly: true}
             {{- end }}
@@ -140,9 +147,9 @@ spec:
         {{- with .c.extraContainers }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- if or $passwords $ownerPasswords $issuers $manifests .c.extraVolumes }}
+      {{- if or $passwords $ownerPasswords $issuers $ca $manifests .c.extraVolumes }}
       volumes:
-        {{- range list $passwords $ownerPasswords $issuers }}
+        {{- range list $passwords $ownerPasswords $issuers $ca }}
         {{- with . }}
         - {{ . | nindent 10 | trim }}
         {{- end }}

@@ -91,6 +91,7 @@ private
 {{- define "lectern.plainEnvironment" -}}
 {{- $v := .root.Values -}}
 {{- $env := dict "LOG_LEVEL" $v.telemetry.logLevel "LOG_FORMAT" $v.telemetry.logFormat -}}
+{{- if $v.caBundle.configMap }}{{ $_ := set $env "CA_FILE" "/etc/lectern/ca/ca.crt" }}{{ end -}}
 {{- with include "lectern.otlpEndpoint" .root -}}
 {{- $_ := set $env "OTEL_EXPORTER_OTLP_ENDPOINT" . -}}
 {{- $_ := set $env "OTEL_EXPORTER_OTLP_PROTOCOL" $v.telemetry.otlpProtocol -}}
@@ -226,6 +227,10 @@ private
   value: {{ .root.Values.telemetry.logLevel | quote }}
 - name: LOG_FORMAT
   value: {{ .root.Values.telemetry.logFormat | quote }}
+{{- if .root.Values.caBundle.configMap }}
+- name: CA_FILE
+  value: /etc/lectern/ca/ca.crt
+{{- end }}
 {{- if ne .name "operator" }}
 {{ include "lectern.fromServer" (dict "name" "MIGRATE_DATABASE" "secret" $database "passwordKeys" .c.database.passwordKeys) }}
 {{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database) }}

@@ -46,6 +46,11 @@
 {{- $mounts = append $mounts (dict "name" "headers" "mountPath" "/etc/lectern/headers" "readOnly" true) -}}
 {{- $volumes = append $volumes (dict "name" "headers" "projected" (dict "defaultMode" 0440 "sources" (list $source))) -}}
 {{- end -}}
+{{- $ca := include "lectern.caVolume" .root -}}
+{{- if $ca -}}
+{{- $mounts = append $mounts (dict "name" "ca-bundle" "mountPath" "/etc/lectern/ca" "readOnly" true) -}}
+{{- $volumes = append $volumes ($ca | fromYaml) -}}
+{{- end -}}
 {{- if .verify -}}
 {{- $mounts = append $mounts (dict "name" "records" "mountPath" "/tmp") -}}
 {{- $volumes = append $volumes (dict "name" "records" "emptyDir" (dict "sizeLimit" .c.verify.storage)) -}}
@@ -114,6 +119,9 @@ spec:
         {{- include "lectern.goEnvironment" . | trim | nindent 8 }}
         - {name: LECTERN_URL, value: {{ $url | quote }}}
         - {name: LECTERN_PROJECT_ID, value: {{ required (printf "sync.copies.%s.project is empty; allowed: the id of the project to copy" (trimPrefix "sync-" .name)) .c.project | quote }}}
+        {{- if $ca }}
+        - {name: CA_FILE, value: /etc/lectern/ca/ca.crt}
+        {{- end }}
         {{- if not .verify }}
         - {name: LECTERN_METRICS_ADDRESS, value: ":9090"}
         {{- end }}

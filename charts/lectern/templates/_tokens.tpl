@@ -43,6 +43,19 @@ true
 {{- with $identities }}{{ toJson . }}{{ end -}}
 {{- end }}
 
+{{/* The volume of caBundle, or nothing. */}}
+{{- define "lectern.caVolume" -}}
+{{- with .Values.caBundle -}}
+{{- if .configMap -}}
+name: ca-bundle
+configMap:
+  name: {{ .configMap }}
+  defaultMode: 0440
+  items: [{key: {{ .key }}, path: ca.crt}]
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The volume of a component's files for its issuers, or nothing: dict root, name. It has the CAs, and a token of the pod's own
      ServiceAccount, with which the pod reads the API server's keys and nothing else of the cluster. */}}
 {{- define "lectern.issuersVolume" -}}

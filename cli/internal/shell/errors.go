@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/roots"
 )
 
 // The exit codes of the program. The help documents the codes, so the codes do not change.
@@ -66,7 +67,7 @@ func (s *Session) fail(err error) int {
 		fmt.Fprintf(s.Err, "lectern: %s\n", OneLine(err))
 		return ExitUsage
 	}
-	fmt.Fprintf(s.Err, "lectern: %s%s\n", OneLine(err), advice(err))
+	fmt.Fprintf(s.Err, "lectern: %s%s\n", OneLine(roots.Explain(err)), advice(err))
 	if _, lost := errors.AsType[*client.HistoryLostError](err); lost {
 		return ExitHistoryLost
 	}

@@ -225,7 +225,7 @@ func faultOf(err error) *Fault {
 	case errors.Is(err, egress.ErrForbidden):
 		return &Fault{Refused: true, text: "the host of tokenURL has an address that is not a public one"}
 	case untrusted:
-		return &Fault{text: "the certificate of the token endpoint is not trusted"}
+		return &Fault{text: "the certificate of the token endpoint is not trusted; caBundle, or CA_FILE of the operator, can name its authority"}
 	case unknown:
 		return &Fault{text: "the host of tokenURL is not known"}
 	case timeout != nil && timeout.Timeout():

@@ -109,7 +109,7 @@ func upstreamFault(ctx context.Context, err error, reused bool) error {
 	case errors.Is(err, errUnreadable):
 		return unreachable("The target answered in an encoding that cannot be searched for credentials. Ask for another by Accept-Encoding, or have the endpoint pass such answers.", errUnreadable)
 	case isCertificate(err):
-		return unreachable("The target's TLS certificate is not valid for it.", "the target's certificate could not be verified")
+		return unreachable("The target's TLS certificate is not valid for it.", "the target's certificate could not be verified; caBundle, or CA_FILE of the proxy, can name its authority")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return unreachable("The target refused the connection.", "the target refused the connection")
 	}

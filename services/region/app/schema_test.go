@@ -1,6 +1,9 @@
 package app
 
 import (
+	"io"
+	"log"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -35,6 +38,9 @@ func TestReadyLooksAtTheSchema(t *testing.T) {
 func TestUnreadySaysWhy(t *testing.T) {
 	const secret = "not-the-password"
 	b, server := servicetest.NewBreakable(t, store.Schema())
+	stranger := httptest.NewTLSServer(nil)
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(stranger.Close)
 	broken := func(change func(u *url.URL)) string {
 		u, err := url.Parse(server.TCPURL(b.DB.ReaderURL))
 		if err != nil {
@@ -49,6 +55,7 @@ func TestUnreadySaysWhy(t *testing.T) {
 		{"the port", "DATABASE_URL", broken(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "postgres", "nothing listens at the address of its URL"},
 		{"Postgres' parameters", "DATABASE_URL", broken(func(u *url.URL) { u.RawQuery += "&no_such_parameter=1" }), "postgres", "Postgres answers with SQLSTATE 42704"},
 		{"the key database", "AUTH_DATABASE_URL", broken(func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), secret) }), "keys", "Postgres refuses the user or the password of its URL"},
+		{"the authority of Redis", "REDIS_URL", strings.Replace(stranger.URL, "https:", "rediss:", 1), "redis", "its TLS certificate is of an unknown authority, which CA_FILE can name"},
 		{"Redis", "REDIS_URL", "redis://:" + secret + "@127.0.0.1:1/0", "redis", "nothing listens at the address of its URL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

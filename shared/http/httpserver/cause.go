@@ -51,7 +51,10 @@ func CauseOf(err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, wrongHost := errors.AsType[x509.HostnameError](err)
-	if untrusted || unknown || wrongHost {
+	switch {
+	case unknown:
+		return "its TLS certificate is of an unknown authority, which CA_FILE can name"
+	case untrusted || wrongHost:
 		return "its TLS certificate is not trusted"
 	}
 	slow, ok := errors.AsType[interface {
