@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
@@ -20,17 +23,48 @@ type numberedTx struct {
 	first     int64 // the first number that the transaction took
 }
 
-// inNumberedTx runs do in a transaction of pool that takes n numbers of a project. inNumberedTx first waits until
-// every other transaction that took numbers of the project has ended. [pgdb.Pool.InTx] describes the errors of
-// inNumberedTx.
-func inNumberedTx(ctx context.Context, pool *pgdb.Pool, projectID string, n int, do func(ctx context.Context, tx numberedTx) error) error {
-	return pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		first, err := takeSeq(ctx, tx, projectID, n)
-		if err != nil {
+// numbering opens the numbered transactions of a pool.
+type numbering struct {
+	pool  *pgdb.Pool
+	hides atomic.Pointer[bool] // whether the server hides its identity; nil if numbering has not asked yet
+}
+
+// inTx runs do in a transaction that takes n numbers of a project. inTx first waits until every other transaction that
+// took numbers of the project has ended. [pgdb.Pool.InTx] describes the errors of inTx.
+func (c *numbering) inTx(ctx context.Context, projectID string, n int, do func(ctx context.Context, tx numberedTx) error) error {
+	hides := c.hidesIdentity(ctx)
+	return c.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		t := numberedTx{c.pool, tx, projectID, 0}
+		if err := t.take(ctx, n, hides); err != nil {
 			return err
 		}
-		return do(ctx, numberedTx{pool, tx, projectID, first})
+		return do(ctx, t)
 	})
+}
+
+// hidesIdentity reports whether the server refuses selectIdentity, as servers do that are not quite Postgres. Then no
+// identity is kept. hidesIdentity asks once, outside of the transactions, because a refusal ends a transaction.
+func (c *numbering) hidesIdentity(ctx context.Context) bool {
+	if hides := c.hides.Load(); hides != nil {
+		return *hides
+	}
+	var identity string
+	err := c.pool.QueryRow(ctx, []any{&identity}, selectIdentity)
+	hides := false
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
+		switch pg.Code {
+		case "42501", // insufficient_privilege
+			"42883", // undefined_function
+			"0A000", // feature_not_supported
+			"58P01", // undefined_file
+			"XX000": // internal_error
+			hides = true
+		}
+	}
+	if err == nil || hides {
+		c.hides.Store(&hides)
+	}
+	return hides // after another error, the transaction fails likewise
 }
 
 // put writes records and returns how many rows the statement returned. columns has a slice for each column after the
@@ -55,30 +89,123 @@ func (t numberedTx) exec(ctx context.Context, sql string, args ...any) (int, err
 	return int(tag.RowsAffected()), err
 }
 
-// takeNumbers takes $2 numbers of a project and returns the last of these numbers. The first number is at least the
-// current Unix time in microseconds. Without a counter, the statement returns no row.
-const takeNumbers = `
-UPDATE project_changes
-SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
-WHERE project_id = $1
-RETURNING last_seq`
+const (
+	// now is the current Unix time in microseconds.
+	now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-// addCounter inserts the row of project_changes that counts the changes of a project, unless there is one.
-const addCounter = `
+	// hour is an hour in microseconds.
+	hour = `3600000000`
+
+	// identity is the identity of the database: the server's, its timeline, and the oids of the database and of the
+	// table. A promotion begins a timeline, which the control file has only after the next checkpoint.
+	identity = `(SELECT concat_ws('/', s.system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8),
+     substring(pg_relation_filepath('project_changes') FROM '(.*)/'), 'project_changes'::regclass::oid)
+ FROM pg_control_system() s)`
+
+	// takeNumbersAs takes $2 numbers of a project and returns the last of these numbers. The first number is at least
+	// the current Unix time in microseconds. The statement returns no row if the project has no counter, or if the
+	// counter's identity is not $3.
+	takeNumbersAs = `
+UPDATE project_changes
+SET last_seq = greatest(last_seq + 1, ` + now + `) + $2::bigint - 1
+WHERE project_id = $1 AND identity IS NOT DISTINCT FROM $3::text
+RETURNING last_seq`
+)
+
+var (
+	selectIdentity = "SELECT " + identity
+
+	// takeNumbers is takeNumbersAs with the identity of the database. Citus allows no volatile function in an UPDATE.
+	takeNumbers = strings.Replace(takeNumbersAs, "$3::text", identity, 1)
+)
+
+// take takes n numbers of the project. If the project has no counter, or the counter was last written in another
+// database, the project first loses the numbers that this database may not know.
+func (t *numberedTx) take(ctx context.Context, n int, hides bool) error {
+	taken := func(sql string, args ...any) error {
+		var last int64
+		err := t.tx.QueryRow(ctx, sql, append([]any{t.projectID, n}, args...)...).Scan(&last)
+		t.first = last - int64(n) + 1
+		return err
+	}
+	if !hides && !t.pool.Distributed() {
+		if err := taken(takeNumbers); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+	}
+	var identity *string
+	if !hides {
+		if err := t.tx.QueryRow(ctx, selectIdentity).Scan(&identity); err != nil {
+			return err
+		}
+	}
+	err := taken(takeNumbersAs, identity)
+	if errors.Is(err, pgx.ErrNoRows) {
+		if err = t.lose(ctx, identity); err == nil {
+			err = taken(takeNumbersAs, identity)
+		}
+	}
+	return err
+}
+
+// Statements that record lost numbers. The rows of lost_numbers are the newest 100 of each project.
+const (
+	// addCounter inserts the row of project_changes that counts the changes of a project, unless there is one.
+	addCounter = `
 INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING`
 
-// takeSeq takes n numbers of a project and returns the first number. If the project has no counter, takeSeq adds the
-// counter.
-func takeSeq(ctx context.Context, tx pgx.Tx, projectID string, n int) (first int64, err error) {
-	var last int64
-	err = tx.QueryRow(ctx, takeNumbers, projectID, n).Scan(&last)
-	if errors.Is(err, pgx.ErrNoRows) {
-		if _, err = tx.Exec(ctx, addCounter, projectID); err != nil {
-			return 0, err
-		}
-		err = tx.QueryRow(ctx, takeNumbers, projectID, n).Scan(&last)
+	// lostNumbers selects the last number that a project has, and the last one that it may have given and lost: an hour
+	// from now, for the case that the clock is slow. After numbers were lost, the last number is ahead of the clock for
+	// some hours. Then the statement adds these hours to the time, and not to the number. A backup from that time,
+	// restored a second time, otherwise went on at the same number.
+	lostNumbers = `
+SELECT last_seq, ` + now + ` + ` + hour + ` * (1 + (greatest(last_seq - ` + now + `, 0) + ` + hour + ` - 1) / ` + hour + `)
+FROM project_changes
+WHERE project_id = $1 AND (last_seq = 0 OR identity IS DISTINCT FROM $2::text)
+FOR UPDATE`
+
+	addLost = `
+INSERT INTO lost_numbers (project_id, after, until)
+VALUES ($1, $2, $3)
+ON CONFLICT (project_id, until, after) DO NOTHING`
+
+	removeOldLost = `
+DELETE FROM lost_numbers
+WHERE project_id = $1 AND until <= (
+    SELECT until
+    FROM lost_numbers
+    WHERE project_id = $1
+    ORDER BY until DESC
+    OFFSET 100
+    LIMIT 1)`
+
+	goOn = `
+UPDATE project_changes
+SET last_seq = $2, identity = $3
+WHERE project_id = $1`
+)
+
+// lose records that the project may have lost the numbers after its last one, and makes the next number greater than
+// these. Nothing is recorded if another transaction has just done so.
+func (t *numberedTx) lose(ctx context.Context, identity *string) error {
+	if _, err := t.exec(ctx, addCounter); err != nil {
+		return err
 	}
-	return last - int64(n) + 1, err
+	var after, until int64
+	err := t.tx.QueryRow(ctx, lostNumbers, t.projectID, identity).Scan(&after, &until)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		_, err = t.exec(ctx, addLost, after, until)
+	}
+	if err == nil {
+		_, err = t.exec(ctx, removeOldLost)
+	}
+	if err == nil {
+		_, err = t.exec(ctx, goOn, until, identity)
+	}
+	return err
 }

@@ -68,11 +68,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 // Writer stores incoming entries and events, and keeps the progress of entries up to date. The role of its pool may
 // write.
 type Writer struct {
-	pool *pgdb.Pool
+	numbers numbering
 }
 
 // NewWriter returns a Writer to pool. The pool's role needs SELECT, INSERT and UPDATE.
-func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
+func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{numbering{pool: pool}} }
 
 var (
 	entriesPut = insert.Put{Arrays: putEntries, Values: putEntry, Key: 1}
@@ -90,7 +90,7 @@ WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 // PutEntries stores entries of one project in one transaction. The outcome is the same as storing the entries one by
 // one. An entry that is older than the stored entry, or whose id was erased, is not stored. PutEntries may be repeated.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
-	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
+	return put(ctx, &w.numbers, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
 			batches := insert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
 			distinct := insert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
@@ -113,7 +113,7 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 // PutEvents stores events of one project in one transaction. An event that is stored already, or whose entry was
 // erased, changes nothing. So PutEvents may be repeated.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error) {
-	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
+	return put(ctx, &w.numbers, projectID, events, func(e *entry.Event) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored, replaced int, err error) {
 			stored, err = tx.put(ctx, eventsPut, eventColumnsOf(events, tx.first)...)
 			if err != nil || stored == 0 {
@@ -125,9 +125,9 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 
 // put stores records of one project in one transaction. put takes a number for each record, leaves out the records of
 // erased entries, and passes the other records to store.
-func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
+func put[T any](ctx context.Context, n *numbering, projectID string, records []T, entryID func(*T) string,
 	store func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
-	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
+	err = n.inTx(ctx, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
 		erased, err := tx.erasedOf(ctx, insert.Column(records, entryID))
 		if err != nil {

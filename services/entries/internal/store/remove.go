@@ -54,8 +54,8 @@ VALUES ($1, $2, $3, $4, $5)` + unlessErased
 var removalsPut = insert.Put{Arrays: putRemovals, Values: putRemoval, Key: 1}
 
 // Statements of removals. The first two select the entries of a contact, and the entries that an event of the contact
-// names. The next two select any entries of a project. The last two delete the tombstones and the counter of a
-// removed project.
+// names. The next two select any entries of a project. The last three delete the tombstones, the lost numbers
+// and the counter of a removed project.
 const (
 	entriesOfContact = `
 SELECT entry_id
@@ -91,6 +91,10 @@ WHERE project_id = $1 AND entry_id <= (
     ORDER BY w.entry_id DESC
     LIMIT 1)`
 
+	deleteLost = `
+DELETE FROM lost_numbers
+WHERE project_id = $1`
+
 	deleteCounter = `
 DELETE FROM project_changes
 WHERE project_id = $1`
@@ -111,13 +115,16 @@ const (
 
 // Remover removes entries and events of projects. The role of its pool may delete.
 type Remover struct {
-	pool *pgdb.Pool
-	now  func() time.Time
+	pool    *pgdb.Pool
+	numbers numbering
+	now     func() time.Time
 }
 
 // NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE, and must be able to write
 // tombstones and counters.
-func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool, now: time.Now} }
+func NewRemover(pool *pgdb.Pool) *Remover {
+	return &Remover{pool: pool, numbers: numbering{pool: pool}, now: time.Now}
+}
 
 // Erase removes an entry and its events for good. An id without an entry also gets a tombstone, because data of the
 // id may still arrive. Erase can be repeated.
@@ -151,7 +158,7 @@ func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string)
 // returned.
 func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason, most int,
 	find func(ctx context.Context, tx numberedTx) ([]string, error)) (r change.Removed, found int, err error) {
-	err = inNumberedTx(ctx, m.pool, projectID, most, func(ctx context.Context, tx numberedTx) error {
+	err = m.numbers.inTx(ctx, projectID, most, func(ctx context.Context, tx numberedTx) error {
 		r, found = change.Removed{}, 0
 		ids, err := find(ctx, tx)
 		if err != nil || len(ids) == 0 {
@@ -212,7 +219,7 @@ func (m *Remover) Project(ctx context.Context, projectID string) (all change.Rem
 // removeProject removes some entries and events of a project in one transaction. If no entries and events are left,
 // removeProject removes tombstones. With the last tombstones, removeProject removes the counter and returns done.
 func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, done bool, err error) {
-	err = inNumberedTx(ctx, m.pool, projectID, 1, func(ctx context.Context, tx numberedTx) error {
+	err = m.numbers.inTx(ctx, projectID, 1, func(ctx context.Context, tx numberedTx) error {
 		r, done = change.Removed{}, false
 		ids, err := tx.ids(ctx, anyEntries, removedAtOnce)
 		if err == nil && len(ids) == 0 {
@@ -230,6 +237,9 @@ func (m *Remover) removeProject(ctx context.Context, projectID string) (r change
 			return err
 		}
 		done = true
+		if _, err = tx.exec(ctx, deleteLost); err != nil {
+			return err
+		}
 		_, err = tx.exec(ctx, deleteCounter)
 		return err
 	})

@@ -19,16 +19,18 @@ import (
 var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each database role. The reader selects. The ingest role
-// also writes, but deletes nothing. The remover deletes, and writes tombstones and counters.
+// also writes, but deletes no records. The remover deletes, and writes tombstones and counters.
 func Schema() migrate.Schema {
 	return migrate.Schema{
 		Name:       "entries",
 		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
-			migrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes"},
-			migrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals"},
+			migrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes, lost_numbers"},
+			migrate.Ingest: {
+				"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals", "SELECT, INSERT, DELETE ON lost_numbers",
+			},
 			migrate.Remover: {
-				"SELECT, DELETE ON entries, events, progress", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes",
+				"SELECT, DELETE ON entries, events, progress", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes", "SELECT, INSERT, DELETE ON lost_numbers",
 			},
 		},
 	}

@@ -5,6 +5,11 @@ INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING
 
+-- name: addLost
+INSERT INTO lost_numbers (project_id, after, until)
+VALUES ($1, $2, $3)
+ON CONFLICT (project_id, until, after) DO NOTHING
+
 -- name: answers
 WITH field AS (
     SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
@@ -564,6 +569,10 @@ WHERE project_id = $1 AND entry_id = ANY($2::text[])
 -- name: deleteEvents
 DELETE FROM events
 WHERE project_id = $1 AND entry_id = ANY($2::text[])
+
+-- name: deleteLost
+DELETE FROM lost_numbers
+WHERE project_id = $1
 
 -- name: deleteProgress
 DELETE FROM progress
@@ -1457,6 +1466,11 @@ SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, en
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
+-- name: goOn
+UPDATE project_changes
+SET last_seq = $2, identity = $3
+WHERE project_id = $1
+
 -- name: keys
 WITH counted AS (
     SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
@@ -1858,6 +1872,12 @@ SELECT last_seq
 FROM project_changes
 WHERE project_id = $1
 
+-- name: lostNumbers
+SELECT last_seq, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 3600000000 * (1 + (greatest(last_seq - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, 0) + 3600000000 - 1) / 3600000000)
+FROM project_changes
+WHERE project_id = $1 AND (last_seq = 0 OR identity IS DISTINCT FROM $2::text)
+FOR UPDATE
+
 -- name: orphansBefore
 SELECT v.entry_id
 FROM events v
@@ -2225,6 +2245,16 @@ WHERE project_id = $1 AND seq > $2 AND seq <= $3
 SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
 
+-- name: removeOldLost
+DELETE FROM lost_numbers
+WHERE project_id = $1 AND until <= (
+    SELECT until
+    FROM lost_numbers
+    WHERE project_id = $1
+    ORDER BY until DESC
+    OFFSET 100
+    LIMIT 1)
+
 -- name: removeTombstones
 DELETE FROM removals
 WHERE project_id = $1 AND entry_id <= (
@@ -2249,7 +2279,15 @@ HAVING max(v."timestamp") < $2
 -- name: takeNumbers
 UPDATE project_changes
 SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
-WHERE project_id = $1
+WHERE project_id = $1 AND identity IS NOT DISTINCT FROM (SELECT concat_ws('/', s.system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8),
+     substring(pg_relation_filepath('project_changes') FROM '(.*)/'), 'project_changes'::regclass::oid)
+ FROM pg_control_system() s)
+RETURNING last_seq
+
+-- name: takeNumbersAs
+UPDATE project_changes
+SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
+WHERE project_id = $1 AND identity IS NOT DISTINCT FROM $3::text
 RETURNING last_seq
 
 -- name: viewedOf
