@@ -27,6 +27,7 @@ const (
 	KeyNotFound                   Code = "key_not_found"
 	ExperimentNotFound            Code = "experiment_not_found"
 	MethodNotAllowed              Code = "method_not_allowed"
+	HistoryLost                   Code = "history_lost"
 	PayloadTooLarge               Code = "payload_too_large"
 	UnsupportedMediaType          Code = "unsupported_media_type"
 	QuestionTooLarge              Code = "question_too_large"
@@ -64,6 +65,7 @@ var specs = map[Code]spec{
 	KeyNotFound:                   {404, []string{"projectId", "keyId"}},
 	ExperimentNotFound:            {404, []string{"projectId", "experimentId"}},
 	MethodNotAllowed:              {405, nil},
+	HistoryLost:                   {410, []string{"projectId", "after", "until"}},
 	PayloadTooLarge:               {413, nil},
 	UnsupportedMediaType:          {415, nil},
 	QuestionTooLarge:              {422, []string{"projectId"}},
@@ -140,6 +142,17 @@ func NoKey(keyID string) *Error {
 func NoExperiment(experimentID string) *Error {
 	return New(ExperimentNotFound, "The experiment with the specified ID does not exist in this project.").
 		With("experimentId", experimentID)
+}
+
+// LostHistory returns the HistoryLost error: the project has lost the numbers between after and until, and the reader's
+// position is one of them. until is nil if the project was not written since.
+func LostHistory(after int64, until *int64) *Error {
+	e := New(HistoryLost, "Lectern was restored, and has lost changes that you have, after the number in after. Read again from the beginning.").
+		With("after", after)
+	if until != nil {
+		e = e.With("until", *until)
+	}
+	return e
 }
 
 // NoRoute returns the RouteNotFound error: no operation has the request's path.

@@ -1490,7 +1490,7 @@ export interface components {
          * @description The error for programs. The set is closed.
          * @enum {string}
          */
-        ErrorCode: "credential_not_allowed" | "destination_not_allowed" | "embeddable_does_not_exist" | "embeddable_version_does_not_exist" | "entry_not_found" | "experiment_not_found" | "insufficient_scope" | "internal" | "invalid_body" | "invalid_parameter" | "invalid_target" | "method_not_allowed" | "origin_not_allowed" | "payload_too_large" | "project_not_found" | "question_too_large" | "rate_limited" | "route_not_found" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upgrade_not_supported" | "upstream_timeout" | "upstream_unreachable";
+        ErrorCode: "credential_not_allowed" | "destination_not_allowed" | "embeddable_does_not_exist" | "embeddable_version_does_not_exist" | "entry_not_found" | "experiment_not_found" | "insufficient_scope" | "internal" | "invalid_body" | "invalid_parameter" | "invalid_target" | "method_not_allowed" | "history_lost" | "origin_not_allowed" | "payload_too_large" | "project_not_found" | "question_too_large" | "rate_limited" | "route_not_found" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upgrade_not_supported" | "upstream_timeout" | "upstream_unreachable";
         /** @description The form of every error. Some have further fields next to `error`. */
         Error: {
             error: {
@@ -1592,6 +1592,25 @@ export interface components {
             };
             projectId: string | null;
             experimentId: string | null;
+        };
+        /** @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again from the beginning. */
+        HistoryLostError: {
+            error: {
+                /** @enum {string} */
+                code: "history_lost";
+                message: string;
+            };
+            projectId: string | null;
+            /**
+             * Format: int64
+             * @description The number of the newest change that the source still has.
+             */
+            after: number;
+            /**
+             * Format: int64
+             * @description The last number that may be lost; null until the project is written again.
+             */
+            until: number | null;
         };
         /** @description The body is longer than this operation reads. */
         PayloadTooLargeError: {
@@ -1908,6 +1927,30 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["PayloadTooLargeError"];
+            };
+        };
+        /** @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again from the beginning. */
+        HistoryLost: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "history_lost",
+                 *         "message": "Lectern was restored, and has lost changes that you have, after the number in after. Read again from the beginning."
+                 *       },
+                 *       "projectId": "pr_demo",
+                 *       "after": 1641027871250000,
+                 *       "until": 1641031471250000
+                 *     }
+                 */
+                "application/json": components["schemas"]["HistoryLostError"];
             };
         };
         /** @description The body is of another type than this operation reads. */
@@ -2854,6 +2897,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

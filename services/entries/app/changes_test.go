@@ -94,7 +94,6 @@ func TestChangeFeed(t *testing.T) {
 		second := fmt.Sprintf("%.0f", all[1]["seq"])
 		for query, want := range map[string]string{
 			"after=0": kinds(all), "after=" + second: "event v2, entry a", "after=now": "", "types=entry&after=" + second: "entry a",
-			fmt.Sprintf("after=%.0f", last+1): "", "after=9223372036854775807": "",
 		} {
 			list, a := changesOf(t, s, key, feed+"?"+query)
 			if kinds(list) != want || a.Header.Get("X-Next-Cursor") == "" {

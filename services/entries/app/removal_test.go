@@ -236,7 +236,7 @@ func TestPurgeBesideIngest(t *testing.T) {
 }
 
 // TestRemoveProject checks that all data of a project is removed, including its tombstones and counter, and no data of
-// another project. Later sequence numbers are greater than before.
+// another project. Later sequence numbers are greater than before, and a reader of the removed ones gets 410.
 func TestRemoveProject(t *testing.T) {
 	t.Parallel()
 	s, project, key := shared(t)
@@ -253,7 +253,7 @@ func TestRemoveProject(t *testing.T) {
 	checkRemoval(t, s, "DELETE", internalProject, "", `{"entries":399,"events":400}`)
 	checkRemoval(t, s, "DELETE", internalProject, "", `{"entries":0,"events":0}`)
 	checkRemoval(t, s, "DELETE", "/internal/projects/unknown", "", `{"entries":0,"events":0}`)
-	for _, table := range []string{"entries", "events", "removals", "project_changes"} {
+	for _, table := range []string{"entries", "events", "removals", "project_changes", "lost_numbers"} {
 		if n := queryInt(t, s, `SELECT count(*) FROM `+table+` WHERE project_id IN ($1, 'unknown')`, project); n != 0 {
 			t.Errorf("%s: %d rows are left", table, n)
 		}
@@ -261,9 +261,13 @@ func TestRemoveProject(t *testing.T) {
 	if n := queryInt(t, s, `SELECT count(*) FROM entries WHERE project_id = $1`, other); n != 5 {
 		t.Errorf("another project has %d entries; want 5", n)
 	}
-	s.MustIngest(t, "entries", newEntry(project, "new", at(1)))
-	if list, _ := changesOf(t, s, key, feed+"?cursor="+a.Header.Get("X-Next-Cursor")); kinds(list) != "entry new" {
+	old := feed + "?cursor=" + a.Header.Get("X-Next-Cursor")
+	if list, _ := changesOf(t, s, key, old); kinds(list) != "" {
 		t.Errorf("after the removal an old cursor gives %s", kinds(list))
+	}
+	s.MustIngest(t, "entries", newEntry(project, "new", at(1)))
+	if a := s.Get(t, key, old); a.Status != http.StatusGone {
+		t.Errorf("in the new life an old cursor gives %d %s", a.Status, a.Body)
 	}
 }
 

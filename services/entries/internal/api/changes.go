@@ -157,7 +157,7 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	case answer.Body != nil:
 		return a.writeAnswer(w, r, l, answer)
 	}
-	// The page is too large to be shared, or reading it panicked.
+	// The page is too large to be shared, the position is lost, or reading panicked.
 	if err := enter(); err != nil {
 		return a.writeAnswer(w, r, l, nothing) // the client asks again at once
 	}

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -123,6 +125,16 @@ SELECT last_seq
 FROM project_changes
 WHERE project_id = $1`
 
+// positionOf selects the number of a project's newest change, and whether the server is a standby. If the position $2 is
+// in a stretch of lost numbers, positionOf also selects the stretch. A project without changes has no row.
+const positionOf = `
+SELECT c.last_seq, pg_is_in_recovery(), l.after, l.until
+FROM project_changes c
+LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.after < $2 AND l.until > $2
+WHERE c.project_id = $1
+ORDER BY l.after
+LIMIT 1`
+
 // LastSeq reads the number of the project's newest change from the primary. The number is 0 for a project without
 // changes.
 func (s *Store) LastSeq(ctx context.Context, projectID string) (int64, error) {
@@ -142,15 +154,48 @@ func newest(ctx context.Context, pool pgdb.Querier, projectID string) (last int6
 	return last, err
 }
 
+// newestFor reads the number of the project's newest change from the primary, for a reader that has the changes up to
+// the number after. The error is a HistoryLost if the project has lost that number. In a project without changes, all numbers
+// are 0 and none is lost.
+func (s *Store) newestFor(ctx context.Context, projectID string, after int64) (last int64, err error) {
+	var standby bool
+	var lostAfter, lostUntil *int64
+	err = s.primary.Query(ctx, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&last, &standby, &lostAfter, &lostUntil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, positionOf, projectID, after)
+	switch {
+	case err != nil || last == 0:
+		return 0, err
+	case lostAfter != nil:
+		return 0, apierr.LostHistory(*lostAfter, lostUntil)
+	case after > last && standby:
+		return 0, apierr.NotAvailable(errBehind)
+	case after > last:
+		return 0, apierr.LostHistory(last, nil)
+	}
+	return last, nil
+}
+
+// errBehind is the cause of a 503 while the database of the primary is a standby, which may not have all changes yet.
+var errBehind = errors.New("DATABASE_URL leads to a standby, which is behind the reader")
+
 // Changes opens a page of a project's change feed. Changes reads the newest number first, and the page has no change
 // after that number. All statements run on the primary. With a standby that lags, a reader would believe that it has
-// all changes.
+// all changes. The error is a HistoryLost if the project has lost the number ask.After.
 func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
-	last, err := s.LastSeq(ctx, ask.ProjectID)
+	last, err := s.newestFor(ctx, ask.ProjectID, ask.After)
 	if err != nil {
 		return nil, err
 	}
-	end := max(last, ask.After) // after a failover, the primary may be behind the reader
+	end := last
+	if last == 0 {
+		end = ask.After
+	}
 	list, err := lists.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), lists.Page{
 		After: lists.Position{Key: ask.After}, End: lists.Position{Key: end}, Format: ask.Format,
 		// A project has at most one change for each number. A reader that is nearly current gets a small page, which

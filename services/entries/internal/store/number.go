@@ -119,8 +119,8 @@ var (
 	takeNumbers = strings.Replace(takeNumbersAs, "$3::text", identity, 1)
 )
 
-// take takes n numbers of the project. If the project has no counter, or the counter was last written in another
-// database, the project first loses the numbers that this database may not know.
+// take takes n numbers of the project. A counter may be missing, or was last written in another database. Then the
+// project first loses the numbers that this database may not know.
 func (t *numberedTx) take(ctx context.Context, n int, hides bool) error {
 	taken := func(sql string, args ...any) error {
 		var last int64
@@ -156,8 +156,8 @@ INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING`
 
-	// lostNumbers selects the last number that a project has, and the last one that it may have given and lost: an hour
-	// from now, for the case that the clock is slow. After numbers were lost, the last number is ahead of the clock for
+	// lostNumbers selects the last number that a project has, and the last one that it may have lost. The latter is an
+	// hour from now, because the clock may be slow. After numbers were lost, the last number is ahead of the clock for
 	// some hours. Then the statement adds these hours to the time, and not to the number. A backup from that time,
 	// restored a second time, otherwise went on at the same number.
 	lostNumbers = `

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
+
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
@@ -40,10 +42,10 @@ type Store interface {
 
 // Answer has the changes for which a request has waited.
 type Answer struct {
-	// Body is the page in the format of the request. Body is nil if the page is too large to be shared, or after a
-	// panic. The request must then read the page itself.
+	// Body is the page in the format of the request. Body is nil if the page is too large to be shared, if the project
+	// has lost the request's position, or after a panic. The request must then read the page itself.
 	Body []byte
-	// Last, Examined and More are copied from the [change.Page], and are zero after a panic.
+	// Last, Examined and More are copied from the [change.Page], and are zero if there was no page.
 	Last, Examined int64
 	More           bool
 }
@@ -204,13 +206,14 @@ func (w *Watch) look(ctx context.Context, p *project) {
 	}
 }
 
-// behind returns the groups of a project that may have changes up to the number last, and may read a page now.
+// behind returns the groups of a project that may have changes up to the number last, and may read a page now. A group
+// that is after last is one of them, because the project has lost its position.
 func (w *Watch) behind(p *project, last int64) (groups []*group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	for _, g := range p.groups {
-		if g.after < last && !now.Before(g.next) {
+		if last != 0 && g.after != last && !now.Before(g.next) {
 			groups = append(groups, g)
 		}
 	}
@@ -218,22 +221,24 @@ func (w *Watch) behind(p *project, last int64) (groups []*group) {
 }
 
 // read reads a page for a group, and gives the page to all requests of the group. If the page has no change, or if
-// reading fails, the group goes on waiting.
+// reading fails, the group goes on waiting, unless the project has lost its position.
 func (w *Watch) read(ctx context.Context, p *project, g *group) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	var answer Answer
 	page, err := w.store.Changes(ctx, g.ask)
-	if err != nil {
+	if err == nil {
+		defer page.Close()
+		answer = Answer{Last: page.Last, Examined: page.Examined, More: page.More}
+		if body, whole := page.Whole(); whole && len(body) <= mostShared {
+			answer.Body = bytes.Clone(body) // the page's buffer is used again
+		}
+	} else if apierr.From(err).Code() != apierr.HistoryLost {
 		return
-	}
-	defer page.Close()
-	answer := Answer{Last: page.Last, Examined: page.Examined, More: page.More}
-	if body, whole := page.Whole(); whole && len(body) <= mostShared {
-		answer.Body = bytes.Clone(body) // the page's buffer is used again
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if page.Empty() {
+	if page != nil && page.Empty() {
 		g.after, g.next = page.Examined, time.Now().Add(every)
 		return
 	}

@@ -2119,6 +2119,14 @@ LEFT JOIN LATERAL (
 ) p ON true
 ORDER BY u.entry_id, p.part
 
+-- name: positionOf
+SELECT c.last_seq, pg_is_in_recovery(), l.after, l.until
+FROM project_changes c
+LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.after < $2 AND l.until > $2
+WHERE c.project_id = $1
+ORDER BY l.after
+LIMIT 1
+
 -- name: putEntries
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
