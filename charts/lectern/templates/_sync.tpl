@@ -51,11 +51,12 @@
 {{- $mounts = append $mounts (dict "name" "ca-bundle" "mountPath" "/etc/lectern/ca" "readOnly" true) -}}
 {{- $volumes = append $volumes ($ca | fromYaml) -}}
 {{- end -}}
-{{- if .verify -}}
+{{- if or .verify (not .c.push.enabled) -}}
+{{- /* A copy that follows the feed compares itself when its source has lost changes. */ -}}
 {{- $mounts = append $mounts (dict "name" "records" "mountPath" "/tmp") -}}
 {{- $volumes = append $volumes (dict "name" "records" "emptyDir" (dict "sizeLimit" .c.verify.storage)) -}}
 {{- $storage := dict "ephemeral-storage" .c.verify.storage -}}
-{{- $resources = mergeOverwrite (deepCopy $resources) (dict "requests" $storage "limits" $storage) -}}
+{{- $resources = mergeOverwrite (deepCopy $resources) (dict "requests" (ternary $storage dict .verify) "limits" $storage) -}}
 {{- end -}}
 metadata:
   labels:
