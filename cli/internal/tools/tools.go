@@ -184,8 +184,8 @@ func call(ctx context.Context, reader *client.Client, o operation, project strin
 	}
 }
 
-// fit returns how many of the first records of a list fit into a result, at least 1. fit returns 0 if the list fits whole, has
-// one record, or is no list.
+// fit returns how many of the first records of a list fit into a result, at least 1. Zero stands for a list that fits whole or
+// has one record, and for what is no list.
 func fit(body []byte) int {
 	var records []json.RawMessage
 	if len(body) <= mostBytes || json.Unmarshal(body, &records) != nil || len(records) < 2 {
