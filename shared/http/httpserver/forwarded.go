@@ -91,9 +91,9 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 // forwards https, or if PUBLIC_URL has https. Over an http link, a client would send its key in clear text.
 func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	scheme, host := "http", r.Host
-	proto, forwarded := forwardedFrom(r.Header)
+	https, forwarded := forwardedFrom(r.Header)
 	publicScheme, public, _ := strings.Cut(o.publicURL, "://")
-	if r.TLS != nil || proto == "https" || publicScheme == "https" {
+	if r.TLS != nil || https || publicScheme == "https" {
 		scheme = "https"
 	}
 	switch {
@@ -104,7 +104,7 @@ func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 		if sane(forwarded) {
 			host = forwarded
 		}
-	case proto == "https" && o.publicURL == "":
+	case https && o.publicURL == "":
 		o.unnamed(r)
 	}
 	if !sane(host) {
@@ -116,33 +116,50 @@ func (o *origin) requestURL(r *http.Request, fromEdge bool) string {
 	return scheme + "://" + host
 }
 
-// forwardedFrom returns the scheme and host of the client's request, as the nearest proxy forwards them. forwardedFrom
-// reads Forwarded (RFC 7239) only without X-Forwarded headers: a proxy that writes X-Forwarded headers may pass a
-// client's Forwarded on. If a header has several values, the last value is the nearest proxy's own.
-func forwardedFrom(h http.Header) (proto, host string) {
+// forwardedFrom reports whether any proxy forwards that the client used https, because a proxy behind the end of TLS adds
+// http. The host is the host that the nearest proxy forwards, the last of several. forwardedFrom reads Forwarded (RFC
+// 7239) only without X-Forwarded headers: a proxy that writes X-Forwarded headers may pass a client's Forwarded on.
+func forwardedFrom(h http.Header) (https bool, host string) {
 	if h["X-Forwarded-For"] != nil || h["X-Forwarded-Proto"] != nil || h["X-Forwarded-Host"] != nil {
-		return strings.ToLower(lastOf(h["X-Forwarded-Proto"])), lastOf(h["X-Forwarded-Host"])
+		for proto := range valuesOf(h["X-Forwarded-Proto"]) {
+			https = https || strings.EqualFold(proto, "https")
+		}
+		return https, lastOf(h["X-Forwarded-Host"])
 	}
-	for pair := range strings.SplitSeq(lastOf(h["Forwarded"]), ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		value = strings.Trim(value, `"`)
-		switch strings.ToLower(name) {
-		case "proto":
-			proto = strings.ToLower(value)
-		case "host":
-			host = value
+	for hop := range valuesOf(h["Forwarded"]) {
+		host = ""
+		for pair := range strings.SplitSeq(hop, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			value = strings.Trim(value, `"`)
+			switch strings.ToLower(name) {
+			case "proto":
+				https = https || strings.EqualFold(value, "https")
+			case "host":
+				host = value
+			}
 		}
 	}
-	return proto, host
+	return https, host
+}
+
+// valuesOf yields the comma-separated values of a header.
+func valuesOf(lines []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range lines {
+			for value := range strings.SplitSeq(line, ",") {
+				if !yield(strings.TrimSpace(value)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // lastOf returns the last of a header's comma-separated values, or "" without the header.
-func lastOf(lines []string) string {
-	if len(lines) == 0 {
-		return ""
+func lastOf(lines []string) (last string) {
+	for last = range valuesOf(lines) {
 	}
-	line := lines[len(lines)-1]
-	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
+	return last
 }
 
 // peerAddress returns the IP of "ip:port", "[ip]:port", "[ip]" or "ip". The IP is not checked.

@@ -64,6 +64,8 @@ func TestWhoAsksAndWhere(t *testing.T) {
 			[]string{"Forwarded", "host=evil.example;proto=https", "X-Forwarded-For", "1.2.3.4"},
 			"1.2.3.4", "http://a.example",
 		},
+		{"a proxy behind the end of TLS", behind, "a.example", []string{"X-Forwarded-Proto", "https, http"}, "127.0.0.1", "https://a.example"},
+		{"one such of Forwarded", behind, "a.example", []string{"Forwarded", "proto=https, proto=http;host=api.example.com"}, "127.0.0.1", "https://api.example.com"},
 		{"a scheme of its own", behind, "a.example", []string{"X-Forwarded-Proto", "javascript"}, "127.0.0.1", "http://a.example"},
 		{"a host that ends the field", behind, "a.example", []string{"X-Forwarded-Host", `x>; rel="next"`}, "127.0.0.1", "http://a.example"},
 		{"a Host that ends the field", direct, "x;rel=y", nil, "127.0.0.1", ""},
