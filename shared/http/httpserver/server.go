@@ -204,8 +204,10 @@ func (s *Server) drain(ctx context.Context, delay bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
-	err := s.public.stop(ctx)
-	err = errors.Join(err, s.internal.stop(ctx))
+	// Both listeners drain at the same time: a slow list must not take the time of an ingest.
+	internal := make(chan error, 1)
+	go func() { internal <- s.internal.stop(ctx) }()
+	err := errors.Join(s.public.stop(ctx), <-internal)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "stopped", slog.Bool("clean", err == nil))
 	return err
 }

@@ -242,6 +242,38 @@ func TestRunCutsWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
+func TestRunDrainsBothListenersAtOnce(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, setup{routes: func(rt *httpapi.Router) {
+		rt.Get("/slow", func(w http.ResponseWriter, _ *http.Request) error {
+			close(entered)
+			<-release
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		})
+	}})
+	conn := dial(t, s.public)
+	if _, err := io.WriteString(conn, "GET /slow HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	s.cancel()
+	eventually.True(t, "the internal listener closes", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.internal, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	close(release)
+	if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), " 204 ") {
+		t.Errorf("the slow request: %q %v", b, err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 func TestRunSaysWhichAddressIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
