@@ -10,12 +10,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -54,19 +59,56 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() { err = errors.Join(err, parts.Stop(shutdown.Timeout)) }()
 	parts.Add(tel.Shutdown)
 	cfg.Cluster.SetLogger(tel.Logger)
-	mgr, err := newManager(cfg, tel)
+	kube, err := cfg.Cluster.Client("lectern-operator")
 	if err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, cfg, tel, &parts); err != nil {
+	server := newServer(cfg, tel)
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return server.serve(ctx) })
+	running.Go(func() error {
+		if !awaitAPIServer(ctx, kube, tel.Logger) {
+			return nil
+		}
+		return control(ctx, kube, cfg, tel, server, &parts)
+	})
+	return running.Wait()
+}
+
+// apiServerRetry is the pause between two requests to an API server that does not answer.
+const apiServerRetry = 2 * time.Second
+
+// awaitAPIServer waits until the API server answers, and reports whether the API server did before ctx ended. The
+// controllers cannot be set up before. While a cluster starts, an operator that exits would wait for minutes in
+// CrashLoopBackOff.
+func awaitAPIServer(ctx context.Context, kube *rest.Config, log *slog.Logger) bool {
+	said := ""
+	return wait.PollUntilContextCancel(ctx, apiServerRetry, true, func(ctx context.Context) (bool, error) {
+		api, err := discovery.NewDiscoveryClientForConfig(kube)
+		if err == nil {
+			_, err = api.ServerVersion()
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			log.WarnContext(ctx, "waits for the API server", "error", said)
+		}
+		return err == nil, nil
+	}) == nil
+}
+
+// control runs the controllers until ctx ends.
+func control(ctx context.Context, kube *rest.Config, cfg Config, tel *telemetry.Telemetry, server *server, parts *shutdown.Stack) error {
+	mgr, err := newManager(kube, cfg, tel)
+	if err != nil {
+		return err
+	}
+	if err := setUp(ctx, mgr, cfg, tel, parts); err != nil {
 		return err
 	}
 	if err := measure(tel.MeterProvider, mgr.GetCache(), cfg.Now); err != nil {
 		return err
 	}
-	if err := mgr.Add(newServer(cfg, tel, mgr)); err != nil {
-		return err
-	}
+	server.follow(ctx, mgr)
 	tel.Logger.InfoContext(ctx, "starting", "namespaces", strings.Join(cfg.Cluster.WatchNamespaces, ","), "lease", cfg.LeaderElection)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the controllers: %w", err)
@@ -91,16 +133,12 @@ func Migrate(ctx context.Context, cfg Config) (err error) {
 
 // newManager returns the manager that runs the controllers and elects the leader. The manager serves no metrics and no
 // health checks, because [server] does.
-func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
+func newManager(kube *rest.Config, cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
-	}
-	kube, err := cfg.Cluster.Client("lectern-operator")
-	if err != nil {
-		return nil, err
 	}
 	kube.QPS, kube.Burst = kubeRate, 2*kubeRate
 	var (

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,10 +98,31 @@ func TestTwoOperators(t *testing.T) {
 	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls f.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestInternalAddress(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
-	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, nil)
+	// The operator starts before the API server, and waits for the API server.
+	var up atomic.Bool
+	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, func(cfg *Config) {
+		cfg.Cluster.REST.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if !up.Load() {
+					return nil, errors.New("connection refused")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	})
+	eventually.True(t, "the operator says that it waits", func() bool { return strings.Contains(o.log.String(), "waits for the API server") })
+	if status, body := get(t, o.URL+"/readyz"); status != 503 || !strings.Contains(body, `"cache":"failing"`) {
+		t.Errorf("/readyz without an API server: %d %s", status, body)
+	}
+	up.Store(true)
 	const ready = `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}` + "\n"
 	eventually.True(t, "it is ready and acts", func() bool { status, body := get(t, o.URL+"/readyz"); return status == 200 && body == ready })
 	if status, body := get(t, o.URL+"/healthz"); status != 200 || body != `{"status":"ok"}`+"\n" {

@@ -21,17 +21,17 @@ import (
 )
 
 // server serves the operator's internal address: /healthz, /readyz, /metrics, and profiles if PPROF is true. It also
-// runs in a standby operator.
+// runs in a standby operator, and before the API server answers.
 type server struct {
 	address string
 	http    *http.Server
-	mgr     ctrl.Manager
 	filled  atomic.Bool // memory holds all objects
+	acting  atomic.Bool // this operator reconciles objects
 	ready   func(net.Addr)
 }
 
-func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
-	s := &server{address: cfg.ListenInternal, mgr: mgr, ready: cfg.Ready}
+func newServer(cfg Config, tel *telemetry.Telemetry) *server {
+	s := &server{address: cfg.ListenInternal, ready: cfg.Ready}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"status": "ok"})
@@ -49,13 +49,22 @@ func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
 	return s
 }
 
-// NeedLeaderElection returns false, so that the server also runs in an operator that is not the leader.
-func (*server) NeedLeaderElection() bool { return false }
+// follow makes /readyz report on mgr, until ctx ends.
+func (s *server) follow(ctx context.Context, mgr ctrl.Manager) {
+	go func() { s.filled.Store(mgr.GetCache().WaitForCacheSync(ctx)) }()
+	go func() {
+		select {
+		case <-mgr.Elected():
+			s.acting.Store(true)
+		case <-ctx.Done():
+		}
+	}()
+}
 
-// Start serves until ctx ends, and then lets requests finish for up to five seconds. It calls Config.Ready when the
+// serve serves until ctx ends, and then lets requests finish for up to five seconds. It calls Config.Ready when the
 // address is open. It returns an error if it cannot listen on LISTEN_INTERNAL, or if a request takes longer than the
 // five seconds.
-func (s *server) Start(ctx context.Context) error {
+func (s *server) serve(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s (LISTEN_INTERNAL): %w", s.address, err)
@@ -63,7 +72,6 @@ func (s *server) Start(ctx context.Context) error {
 	if s.ready != nil {
 		s.ready(listener.Addr())
 	}
-	go func() { s.filled.Store(s.mgr.GetCache().WaitForCacheSync(ctx)) }()
 	stopped := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -80,17 +88,11 @@ func (s *server) Start(ctx context.Context) error {
 // too. The field acting of the answer reports whether this operator reconciles objects, as the leader or without an
 // election.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
-	elected := false
-	select {
-	case <-s.mgr.Elected():
-		elected = true
-	default:
-	}
 	status, code, cache := "ready", http.StatusOK, "ok"
 	if !s.filled.Load() {
 		status, code, cache = "not ready", http.StatusServiceUnavailable, "failing"
 	}
-	answer(w, code, map[string]any{"status": status, "acting": elected, "checks": map[string]string{"cache": cache}})
+	answer(w, code, map[string]any{"status": status, "acting": s.acting.Load(), "checks": map[string]string{"cache": cache}})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
