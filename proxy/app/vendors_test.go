@@ -40,7 +40,10 @@ func credentialed(r *http.Request) bool {
 
 func (v *vendors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	vendor, _, _ := strings.Cut(r.URL.Path[1:], "/")
-	if !credentialed(r) && vendor != "slack-upload" {
+	if r.Header.Get("X-Proxy-Api-Key") != "" {
+		v.fault("%s %s has the key of the proxy", r.Method, r.URL)
+	}
+	if !credentialed(r) && vendor != "slack-upload" && !strings.HasPrefix(r.URL.Path, "/github/codeload/") {
 		v.fault("%s %s has no credential: %v", r.Method, r.URL, r.Header)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -50,7 +53,10 @@ func (v *vendors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch vendor {
 	case "github":
-		v.issues(w, answer, r)
+		v.github(w, answer, r)
+		return
+	case "open", "google":
+		answer(200, `{"path":%q}`, r.URL.EscapedPath())
 		return
 	case "slack", "slack-upload":
 		v.slack(answer, r)
@@ -115,13 +121,23 @@ func (v *vendors) fault(format string, args ...any) {
 	v.faults = append(v.faults, fmt.Sprintf(format, args...))
 }
 
-// issues answers with one of three pages.
-func (v *vendors) issues(w http.ResponseWriter, answer func(int, string, ...any), r *http.Request) {
+// github answers with one of three pages of issues, takes a file, or redirects to an archive at another host.
+func (v *vendors) github(w http.ResponseWriter, answer func(int, string, ...any), r *http.Request) {
 	page, _ := strconv.Atoi(cmp.Or(r.URL.Query().Get("page"), "1"))
-	if page < 3 {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/github/codeload/"):
+		answer(200, "[]")
+	case strings.HasSuffix(r.URL.Path, "/assets"):
+		answer(201, `{"id":4}`)
+	case strings.HasSuffix(r.URL.Path, "/zipball/main"):
+		w.Header().Set("Location", "https://codeload.github.com/codeload/zip")
+		answer(302, "")
+	case page < 3:
 		w.Header().Set("Link", fmt.Sprintf(`<https://%s/github/repositories/1/issues?page=%d>; rel="next", <https://%[1]s/github/repositories/1/issues?page=3>; rel="last"`, r.Host, page+1))
+		fallthrough
+	default:
+		answer(200, `[{"id":%d}]`, page)
 	}
-	answer(200, `[{"id":%d}]`, page)
 }
 
 // slack takes a message, and a file in three steps.
@@ -248,7 +264,7 @@ func TestLongVendors(t *testing.T) {
 	var warnings strings.Builder // of libraries that want a newer Node.js
 	cmd.Stderr = &warnings
 	out, err := cmd.Output()
-	if err != nil || string(out) != "testOpenAI\ntestAnthropic\ntestStripe\ntestTwilio\ntestOctokit\ntestSlack\ntestGemini\ntestSupabase\n" || len(v.faults) > 0 {
+	if err != nil || string(out) != "testOpenAI\ntestAnthropic\ntestStripe\ntestTwilio\ntestOctokit\ntestSlack\ntestGemini\ntestSupabase\ntestOthers\n" || len(v.faults) > 0 {
 		t.Fatalf("%v after %s: %s\n%s\n%s", err, time.Since(began), out, &warnings, strings.Join(v.faults, "\n"))
 	}
 	eventually.True(t, "the proxy to cancel the requests of clients that timed out", func() bool { return v.slow.Load() == 0 })

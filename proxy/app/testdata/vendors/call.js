@@ -1,19 +1,42 @@
 // Calls a target through the credential proxy with the client libraries of vendors, as docs/how-to/proxy.md shows. The
-// target stands for all vendors.
+// target stands for all vendors. No request of any library goes to another host than the proxy.
 import assert from "node:assert/strict";
+import { subscribe } from "node:diagnostics_channel";
 import Anthropic from "@anthropic-ai/sdk";
+import { BedrockRuntimeClient, InvokeModelCommand } from "@aws-sdk/client-bedrock-runtime";
 import OpenAI, { toFile } from "openai";
 import { GoogleGenAI } from "@google/genai";
+import { auth, drive } from "@googleapis/drive";
+import hubspot from "@hubspot/api-client";
 import { WebClient } from "@slack/web-api";
+import { NodeHttpHandler } from "@smithy/node-http-handler";
 import { createClient } from "@supabase/supabase-js";
 import { Octokit } from "octokit";
+import openapi from "openapi-fetch";
 import Stripe from "stripe";
 import twilio from "twilio";
 
 const { PROXY, TARGET, ORIGIN } = process.env;
 const proxy = `${PROXY}/proxy/for/pr_demo/prod/to/`;
 const headers = { Origin: ORIGIN }; // browsers send it
-const through = (url) => proxy + String(url).replace("://", "/").replace(/(api|files)\.(stripe|twilio)\.com/, TARGET);
+// The hosts of vendors are paths of the target.
+const paths = { github: "/github", googleapis: "/google", stripe: "", twilio: "" };
+const vendors = /(?:api|codeload|files|uploads|www)\.(github|googleapis|stripe|twilio)\.com/;
+const local = (url) => String(url).replace(vendors, (_, vendor) => TARGET + paths[vendor]);
+const through = (url) => proxy + local(url).replace("://", "/");
+const key = "rk_not_for_others";
+const keyed = { ...headers, "X-Proxy-Api-Key": key };
+const throughProxy = (url, init = {}) => { // as on the page
+  const all = new Headers(init.headers);
+  all.set("X-Proxy-Api-Key", key);
+  all.set("Origin", ORIGIN);
+  const target = local(url);
+  return fetch(target.startsWith(proxy) ? target : through(target), { ...init, headers: all });
+};
+const byBrowser = (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...headers } });
+const hosts = new Set();
+subscribe("undici:request:create", ({ request }) => hosts.add(request.origin));
+subscribe("http.client.request.start", ({ request }) => hosts.add(`${request.protocol}//${request.getHeader("host")}`));
 const upload = Buffer.alloc(3 << 20, "{{ cred_main }} is no placeholder in here. ");
 const slow = { timeout: 500, maxRetries: 0 };
 
@@ -33,6 +56,8 @@ async function testOpenAI() {
   assert.equal((await openai.models.retrieve("again/a b")).id, "again/a b");
   await assert.rejects(openai.models.retrieve("slow", slow), OpenAI.APIConnectionTimeoutError);
   await assert.rejects(openai.models.retrieve("none"), OpenAI.NotFoundError);
+  const server = new OpenAI({ baseURL: `https://${TARGET}/openai/v1`, apiKey: "{{ cred_main }}", fetch: throughProxy });
+  assert.equal((await server.models.retrieve("again/a b")).id, "again/a b");
 }
 
 async function testAnthropic() {
@@ -50,6 +75,8 @@ async function testAnthropic() {
   assert.equal((await anthropic.models.retrieve("again")).id, "again");
   await assert.rejects(anthropic.models.retrieve("slow", {}, slow), Anthropic.APIConnectionTimeoutError);
   await assert.rejects(anthropic.models.retrieve("none"), Anthropic.NotFoundError);
+  const server = new Anthropic({ baseURL: `https://${TARGET}/anthropic`, apiKey: "{{ cred_main }}", fetch: throughProxy });
+  assert.equal((await server.models.retrieve("again")).id, "again");
 }
 
 async function testStripe() {
@@ -65,6 +92,8 @@ async function testStripe() {
   assert.equal((await stripe.customers.retrieve("again")).id, "again");
   await assert.rejects(stripe.customers.retrieve("slow", {}, { timeout: 500, maxNetworkRetries: 0 }), Stripe.errors.StripeConnectionError);
   await assert.rejects(stripe.customers.retrieve("none"), Stripe.errors.StripeInvalidRequestError);
+  const server = new Stripe("{{ cred_main }}", { httpClient: Stripe.createFetchHttpClient(throughProxy) });
+  assert.equal((await server.customers.create({ name: "a&b" })).name, "a&b");
 }
 
 async function testTwilio() {
@@ -82,26 +111,30 @@ async function testTwilio() {
   await assert.rejects(client({}).messages("none").fetch(), { status: 404 });
 }
 
-const keyed = { ...headers, "X-Proxy-Api-Key": "rk_not_for_others" };
-
 async function testOctokit() {
-  const octokit = new Octokit({ baseUrl: `${proxy}https/${TARGET}/github`, auth: "{{ cred_main }}" });
-  octokit.hook.before("request", (options) => Object.assign(options.headers, keyed));
-  const issues = await octokit.paginate(octokit.rest.issues.listForRepo, { owner: "o", repo: "r" });
-  assert.deepEqual(issues.map((i) => i.id), [1, 2, 3]);
+  const browser = new Octokit({ baseUrl: `${proxy}https/${TARGET}/github`, auth: "{{ cred_main }}", request: { fetch: byBrowser } });
+  const octokit = new Octokit({ auth: "{{ cred_main }}", request: { fetch: throughProxy } });
+  for (const client of [browser, octokit]) {
+    const issues = await client.paginate(client.rest.issues.listForRepo, { owner: "o", repo: "r" });
+    assert.deepEqual(issues.map((i) => i.id), [1, 2, 3]);
+  }
+  const asset = await octokit.rest.repos.uploadReleaseAsset({ owner: "o", repo: "r", release_id: 1, name: "a.bin", data: upload });
+  assert.equal(asset.data.id, 4);
+  const archive = await octokit.rest.repos.downloadZipballArchive({ owner: "o", repo: "r", ref: "main" });
+  assert.equal(archive.status, 302);
+  const zip = await throughProxy(archive.headers["x-proxy-location"]);
+  assert.equal(await zip.text(), "[]");
 }
 
 async function testSlack() {
-  const slack = new WebClient("{{ cred_main }}", {
-    headers: keyed, slackApiUrl: `https://${TARGET}/slack/api/`, fetch: (url, init) => fetch(through(url), init),
-  });
+  const slack = new WebClient("{{ cred_main }}", { slackApiUrl: `https://${TARGET}/slack/api/`, fetch: throughProxy });
   assert.equal((await slack.chat.postMessage({ channel: "c", text: "a&b" })).message.text, "a&b");
   assert.equal((await slack.filesUploadV2({ channel_id: "c", file: upload, filename: "a.bin" })).ok, true);
 }
 
 async function testGemini() {
   const gemini = new GoogleGenAI({ apiKey: "{{ cred_main }}", httpOptions: {
-    baseUrl: `https://${TARGET}/gemini`, headers: keyed, fetch: (url, init) => fetch(through(url), init),
+    baseUrl: `https://${TARGET}/gemini`, fetch: throughProxy,
   } });
   const request = { model: "m", contents: "hello" };
   assert.equal((await gemini.models.generateContent(request)).text, "hello");
@@ -116,18 +149,46 @@ async function testGemini() {
 }
 
 async function testSupabase() {
-  const supabase = createClient(`${proxy}https/${TARGET}/supabase`, "{{ cred_main }}", {
-    global: { headers: keyed }, realtime: { transport: class {} },
-  });
-  const { data, error } = await supabase.from("items").select("*").eq("name", "a&b");
-  assert.equal(error, null);
-  assert.deepEqual(data, [{ id: 1, query: "select=*&name=eq.a%26b" }]);
-  assert.deepEqual((await supabase.from("items").insert({ name: "x" }).select()).data, [{ name: "x" }]);
-  assert.equal((await supabase.storage.from("files").upload("a.bin", upload)).data.path, "a.bin");
+  const realtime = { transport: class {} };
+  for (const supabase of [
+    createClient(`${proxy}https/${TARGET}/supabase`, "{{ cred_main }}", { global: { headers }, realtime }),
+    createClient(`https://${TARGET}/supabase`, "{{ cred_main }}", { global: { fetch: throughProxy }, realtime }),
+  ]) {
+    const { data, error } = await supabase.from("items").select("*").eq("name", "a&b");
+    assert.equal(error, null);
+    assert.deepEqual(data, [{ id: 1, query: "select=*&name=eq.a%26b" }]);
+    assert.deepEqual((await supabase.from("items").insert({ name: "x" }).select()).data, [{ name: "x" }]);
+    assert.equal((await supabase.storage.from("files").upload("a.bin", upload)).data.path, "a.bin");
+  }
 }
 
-const tests = [testOpenAI, testAnthropic, testStripe, testTwilio, testOctokit, testSlack, testGemini, testSupabase];
+async function testOthers() {
+  const api = openapi({ baseUrl: `${proxy}https/${TARGET}/open`, headers: { ...keyed, "X-Api-Key": "{{ cred_main }}" } });
+  assert.equal((await api.GET("/items/{id}", { params: { path: { id: "1" } } })).data.path, "/open/items/1");
+
+  const client = new auth.OAuth2();
+  client.setCredentials({ access_token: "{{ cred_main }}" });
+  const files = drive({ version: "v3", auth: client, fetchImplementation: throughProxy });
+  assert.equal((await files.files.get({ fileId: "1" })).data.path, "/google/drive/v3/files/1");
+
+  const hub = new hubspot.Client({ accessToken: "{{ cred_main }}", basePath: `${proxy}https/${TARGET}/open` });
+  assert.equal((await (await hub.apiRequest({ path: "/crm/v3/owners", headers: keyed })).json()).path, "/open/crm/v3/owners");
+
+  const bedrock = new BedrockRuntimeClient({
+    region: "us-east-1", endpoint: `${proxy}https/${TARGET}/open`, requestHandler: new NodeHttpHandler(),
+    token: { token: "{{ cred_main }}" }, authSchemePreference: ["httpBearerAuth"],
+  });
+  bedrock.middlewareStack.add((next) => (args) => {
+    Object.assign(args.request.headers, keyed);
+    return next(args);
+  }, { step: "build" });
+  const invoked = await bedrock.send(new InvokeModelCommand({ modelId: "m:0", body: "{}" }));
+  assert.equal(JSON.parse(new TextDecoder().decode(invoked.body)).path, "/open/model/m%3A0/invoke");
+}
+
+const tests = [testOpenAI, testAnthropic, testStripe, testTwilio, testOctokit, testSlack, testGemini, testSupabase, testOthers];
 for (const test of tests.filter((t) => !process.argv[2] || process.argv[2] === t.name)) {
   await test();
   console.log(test.name);
 }
+assert.deepEqual([...hosts], [PROXY]);
