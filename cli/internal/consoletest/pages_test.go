@@ -192,7 +192,7 @@ func TestLongExperiments(t *testing.T) {
 	w.send(t, "experiments", ex)
 	b.open(at(project, "experiments/ex_4"))
 	b.until("verdicts", `document.querySelectorAll("[data-verdict]").length === 2`)
-	b.shows("It is too early to say which variant is completed most often: “Early” leads, which may be chance.")
+	b.shows("“Better” is better: its completion rate is 20.0 points higher than that of “As it is”.")
 	var results []string
 	for _, row := range b.texts("table.results tbody tr") {
 		results = append(results, strings.Join(strings.Fields(row), " "))
@@ -211,9 +211,9 @@ func TestLongExperiments(t *testing.T) {
 		t.Errorf("at 390 px these are not seen: %q", hidden)
 	}
 
-	// The page says whether the figures confirm the winner.
+	// The sentence about a finished experiment judges the decision.
 	ex["variants"] = `{"b":{"name":"Better","flowId":"em_better"},"control":{"name":"As it is","flowId":"em_control"}}`
-	for winner, want := range map[string]string{"b": "The figures confirm the winner: “Better” is completed most often.", "control": "The figures speak against the winner: another variant is completed more often than “As it is”."} {
+	for winner, want := range map[string]string{"b": "“Better” was chosen. Its completion rate is 20.0 points higher than that of “As it is”.", "control": "“As it is” was chosen. The completion rate of “Better” is 20.0 points higher."} {
 		ex["id"], ex["experimentId"], ex["winner_variant"] = "ex_"+winner, "ex_"+winner, winner
 		w.send(t, "experiments", ex)
 		b.open(at(project, "experiments/ex_"+winner))

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { difference, isSure } from "./difference.ts";
+import { areSure, difference, isSure } from "./difference.ts";
 
 // Table II of Newcombe (1998), method 10.
 test("the intervals are those that were published", () => {
@@ -25,4 +25,27 @@ test("it is too early to say with few entries, or while the interval has zero", 
   assert.equal(isSure({ some: 100, all: 100 }, { some: 0, all: 100 }), true);
   assert.equal(isSure({ some: 50, all: 100 }, { some: 45, all: 100 }), false);
   assert.equal(isSure({ some: 450, all: 1000 }, { some: 500, all: 1000 }), true);
+});
+
+test("without a difference, at most 5 of 100 experiments show one, however many variants they have", () => {
+  let state = 1;
+  const random = () => (state = (state * 48271) % 2147483647) / 2147483647; // the minimal standard generator of Park and Miller
+  const drawn = () => {
+    let some = 0;
+    for (let i = 0; i < 400; i++) if (random() < 0.3) some++;
+    return { some, all: 400 };
+  };
+  for (const variants of [1, 2, 19, 49]) {
+    const experiments = 600;
+    let shown = 0;
+    for (let i = 0; i < experiments; i++) if (areSure(Array.from({ length: variants }, drawn), drawn()).includes(true)) shown++;
+    assert.ok(shown / experiments < 0.07, `${variants} variants: ${shown} of ${experiments}`); // 0.05, and two standard deviations of 600 experiments
+  }
+});
+
+test("of several variants, those that surely differ are found", () => {
+  const same = Array.from({ length: 18 }, () => ({ some: 300, all: 1000 }));
+  assert.deepEqual(areSure([{ some: 400, all: 1000 }, ...same], { some: 300, all: 1000 }).indexOf(true), 0);
+  assert.deepEqual(areSure([{ some: 343, all: 1000 }], { some: 300, all: 1000 }), [true]);
+  assert.ok(!areSure([{ some: 343, all: 1000 }, ...same], { some: 300, all: 1000 }).includes(true));
 });

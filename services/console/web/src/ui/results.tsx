@@ -1,6 +1,6 @@
 // The figures of an experiment's variants while it ran, and how sure their differences are.
 import type { Experiment, StatusChange } from "@lectern/client";
-import { difference, isSure, type Proportion } from "../difference.ts";
+import { areSure, difference, type Proportion } from "../difference.ts";
 import { alone, flowOf, flowsOf, nameOfVariant, type Ran, ranIn, type Variant, versionOf } from "../experiments.ts";
 import { counts, created, sum } from "../insights.ts";
 import { useLoad } from "../load.ts";
@@ -65,19 +65,35 @@ export function Results({ project, e, variants, history }: { project: string; e:
 const rateOf = ({ completed, entries }: Measured): Proportion => ({ some: completed, all: entries });
 const ratio = ({ some, all }: Proportion): number => some / all;
 
-/** conclusion says in one sentence whether the figures confirm the winner, or which variant leads. It is "" for a single variant. */
-function conclusion({ winner_variant }: Experiment, measured: readonly Measured[]): string {
-  const sorted = measured.filter(({ entries }) => entries > 0).sort((a, b) => ratio(rateOf(b)) - ratio(rateOf(a)));
+/** Verdict says whether a variant surely differs from the control. */
+type Verdict = "Better" | "Worse" | "Too early to say";
+
+/** verdictsOf compares each variant with the control. */
+function verdictsOf(measured: readonly Measured[], control: Measured): Map<Measured, Verdict> {
+  const others = measured.filter((one) => one !== control);
+  const sure = areSure(others.map(rateOf), rateOf(control));
+  return new Map(others.map((one, i) => [one, !sure[i] ? "Too early to say" : ratio(rateOf(one)) > ratio(rateOf(control)) ? "Better" : "Worse"]));
+}
+
+/** conclusion says in one sentence what the verdicts say, or what they say of the decision. It is "" for a single variant. */
+function conclusion({ winner_variant }: Experiment, control: Measured, verdicts: Map<Measured, Verdict>): string {
+  const name = ({ variant }: Measured) => `“${nameOfVariant(variant)}”`;
+  const by = (one: Measured) => {
+    const points = 100 * (ratio(rateOf(one)) - ratio(rateOf(control)));
+    return `${Math.abs(points).toFixed(1)} points ${points < 0 ? "lower" : "higher"}`;
+  };
+  if (verdicts.size === 0) return "";
+  const sorted = [...verdicts.keys()].sort((a, b) => ratio(rateOf(b)) - ratio(rateOf(a)));
+  const better = sorted.find((one) => verdicts.get(one) === "Better");
   const winner = sorted.find(({ variant }) => variant.key === winner_variant);
-  const first = winner ?? sorted[0];
-  const others = measured.filter((one) => one !== first).map(rateOf); // a variant without entries leaves the result open
-  if (!first || others.length === 0) return "";
-  const rate = rateOf(first);
-  const sure = others.every((other) => ratio(rate) > ratio(other) && isSure(rate, other));
-  const name = `“${nameOfVariant(first.variant)}”`;
-  if (!winner) return sure ? `${name} is completed most often.` : `It is too early to say which variant is completed most often: ${name} leads, which may be chance.`;
-  if (sure) return `The figures confirm the winner: ${name} is completed most often.`;
-  return others.some((other) => ratio(rate) < ratio(other) && isSure(rate, other)) ? `The figures speak against the winner: another variant is completed more often than ${name}.` : `The figures do not confirm the winner: the difference may be chance.`;
+  if (winner) {
+    const chosen = `${name(winner)} was chosen. `;
+    if (winner.entries === 0 || control.entries === 0) return `${chosen}There are no entries to compare.`;
+    return `${chosen}Its completion rate is ${by(winner)} than that of ${name(control)}${verdicts.get(winner) === "Too early to say" ? ", which may be chance" : ""}.`;
+  }
+  if (control.variant.key === winner_variant) return `${name(control)} was chosen. ${better ? `The completion rate of ${name(better)} is ${by(better)}` : "No variant has a surely higher completion rate"}.`;
+  if (better) return `${name(better)} is better: its completion rate is ${by(better)} than that of ${name(control)}.`;
+  return sorted.some((one) => verdicts.get(one) === "Worse") ? `No variant is better than ${name(control)}.` : `It is too early to say whether a variant is better than ${name(control)}.`;
 }
 
 function Comparison({ project, e, measured, ran }: { project: string; e: Experiment; measured: Measured[]; ran: Ran }) {
@@ -85,7 +101,8 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
   if (!control) return null;
   const against = nameOfVariant(control.variant);
   const several = measured.length > 1;
-  const said = conclusion(e, measured);
+  const verdicts = verdictsOf(measured, control);
+  const said = conclusion(e, control, verdicts);
   const number = (n: number, to: string | undefined) => (to ? <a href={to}>{count(n)}</a> : count(n));
   return (
     <>
@@ -105,7 +122,7 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
               <td role="cell" class="number" data-name="Entries">{number(one.entries, listOf(project, e, one, ran))}</td>
               <td role="cell" class="number" data-name="Completed">{number(one.completed, listOf(project, e, one, ran, "true"))}</td>
               <td role="cell" class="number" data-name="Completion rate">{one.entries > 0 ? percent(one.completed / one.entries) : "–"}</td>
-              {several && <td role="cell" class={one === control ? "against control" : "against"} data-name={`Against ${against}`}>{one === control ? <span class="muted">–</span> : <Against one={one} control={control} />}</td>}
+              {several && <td role="cell" class={one === control ? "against control" : "against"} data-name={`Against ${against}`}>{one === control ? <span class="muted">–</span> : <Against one={one} control={control} verdict={verdicts.get(one)} />}</td>}
             </tr>
           ))}
         </tbody>
@@ -114,7 +131,7 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
         <details class="small">
           <summary class="small">How sure this is</summary>
           <p class="muted">
-            The interval in brackets has the true difference in 95 of 100 experiments (Newcombe’s hybrid score interval, Statistics in Medicine 17, 1998). While it includes zero, or a variant has fewer than 100 entries, it is too early to say which variant is better. Fix the end of an experiment before it begins: with a look every day and an end at the first “Better”, chance wins more often.
+            Completion is what entries can measure. The interval in brackets has the true difference in 95 of 100 experiments (Newcombe’s hybrid score interval, Statistics in Medicine 17, 1998). “Better” and “Worse” ask for more the more variants there are (Holm’s correction), and for 100 entries on both sides: without a difference, 95 of 100 experiments show none. Fix the end of an experiment before it begins: with a look every day and an end at the first “Better”, chance wins more often.
           </p>
         </details>
       )}
@@ -122,16 +139,15 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
   );
 }
 
-function Against({ one, control }: { one: Measured; control: Measured }) {
+function Against({ one, control, verdict }: { one: Measured; control: Measured; verdict: Verdict | undefined }) {
   if (one.entries === 0 || control.entries === 0) return <span class="muted">Too early to say</span>;
   const [a, b] = [rateOf(one), rateOf(control)];
   const { by, low, high } = difference(a, b);
-  const sure = isSure(a, b);
   const points = (n: number) => `${n < 0 ? "−" : "+"}${Math.abs(100 * n).toFixed(1)}`;
   return (
     <>
-      {sure ? <Change now={ratio(a)} old={ratio(b)} points /> : `${points(by)} points`} <span class="muted small">({points(low)} to {points(high)})</span>{" "}
-      <strong data-verdict>{sure ? (by > 0 ? "Better" : "Worse") : "Too early to say"}</strong>
+      {verdict === "Too early to say" ? `${points(by)} points` : <Change now={ratio(a)} old={ratio(b)} points />} <span class="muted small">({points(low)} to {points(high)})</span>{" "}
+      <strong data-verdict>{verdict}</strong>
     </>
   );
 }
