@@ -3,7 +3,7 @@ package policy
 import (
 	"crypto/x509"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,16 +40,12 @@ type Endpoint struct {
 	Limits   Limits
 	Timeouts Timeouts
 
-	once    sync.Once
-	derived any
+	secrets *atomic.Pointer[Secrets] // shared by all endpoints of this name that a Store has had
 }
 
-// Derive returns the result of derive for the endpoint's credentials, such as a search for their values. The first call
-// computes the result, and later calls return the same result.
-func (e *Endpoint) Derive(derive func([]*Credential) any) any {
-	e.once.Do(func() { e.derived = derive(e.Credentials) })
-	return e.derived
-}
+// Secrets returns the values to search for in the endpoint's answers at this moment. The endpoint must be in a
+// Snapshot. After [Store.Replace], an Endpoint of an earlier Snapshot also returns the values of the new one.
+func (e *Endpoint) Secrets() *Secrets { return e.secrets.Load() }
 
 // Limits bound the requests of an endpoint. A limit of 0 is no limit, except Burst, which has an effect only with
 // PerSecond and is then at least 1.
@@ -79,10 +75,8 @@ const (
 )
 
 // Scrubs reports whether the proxy searches answers for the values of the endpoint's credentials. The proxy does so if
-// KeepSecrets is false and a value has at least [MinScrubbed] bytes.
-func (e *Endpoint) Scrubs() bool {
-	return !e.KeepSecrets && slices.ContainsFunc(e.Credentials, func(c *Credential) bool { return c.Value.Len() >= MinScrubbed })
-}
+// KeepSecrets is false and a value, or a former one, has at least [MinScrubbed] bytes.
+func (e *Endpoint) Scrubs() bool { return !e.KeepSecrets && len(e.Secrets().values) > 0 }
 
 // allowsOrigin reports whether a request with the origin may use the endpoint. The origin "" means a request without
 // the header Origin, which only the access ByKey allows.

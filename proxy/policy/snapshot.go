@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Snapshot holds all endpoints and credentials at one moment. It is immutable. A [Store] replaces a Snapshot with a
@@ -39,6 +41,8 @@ func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, e
 				return nil, fmt.Errorf("endpoint %q has two credentials with the id %s", e.Name, c.ID)
 			}
 		}
+		e.secrets = &atomic.Pointer[Secrets]{}
+		e.secrets.Store(newSecrets(e.Credentials, nil, time.Time{}))
 		key := scopeKey{e.Project, e.Environment}
 		if s.scopes[key] == nil {
 			s.scopes[key] = &Scope{}
@@ -103,6 +107,9 @@ func AllowTarget(endpoints iter.Seq[*Endpoint], url, scheme string, port uint16)
 type Store struct {
 	current atomic.Pointer[Snapshot]
 	watch   atomic.Pointer[func(*Snapshot)]
+
+	mu      sync.Mutex
+	secrets map[string]*atomic.Pointer[Secrets] // of each endpoint, also of removed ones while former values remain
 }
 
 // Current returns the Snapshot in force. The result is never nil.
@@ -114,11 +121,36 @@ func (s *Store) Current() *Snapshot {
 }
 
 // Replace puts a Snapshot in force for new requests, and then calls the function of [Store.OnReplace]. Requests in
-// flight keep the previous Snapshot.
+// flight keep the previous Snapshot, but their answers are searched for the new values, too. The caller must not use
+// next before.
 func (s *Store) Replace(next *Snapshot) {
+	s.remember(next, time.Now())
 	s.current.Store(next)
 	if watch := s.watch.Load(); watch != nil {
 		(*watch)(next)
+	}
+}
+
+// remember adds the former values of each endpoint to the Secrets of the endpoint in next. An endpoint is the same if it
+// has the same name.
+func (s *Store) remember(next *Snapshot, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.secrets
+	s.secrets = make(map[string]*atomic.Pointer[Secrets], len(next.endpoints))
+	for _, e := range next.endpoints {
+		if secrets := had[e.Name]; secrets != nil {
+			secrets.Store(newSecrets(e.Credentials, secrets.Load(), now))
+			e.secrets = secrets
+		}
+		s.secrets[e.Name] = e.secrets
+		delete(had, e.Name)
+	}
+	for name, secrets := range had {
+		if left := newSecrets(nil, secrets.Load(), now); len(left.values) > 0 {
+			secrets.Store(left)
+			s.secrets[name] = secrets
+		}
 	}
 }
 

@@ -22,8 +22,8 @@ const maxFields = 1000
 
 // answer checks the target's answer to one request, and changes the answer for the caller.
 type answer struct {
-	search        *search // nil: nothing is searched for
 	endpoint      *policy.Endpoint
+	searches      bool   // for the endpoint's credentials
 	allowedOrigin string // pages of this origin may read the answer; "" for none
 	idle          *idleTimer
 	total         *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
@@ -89,11 +89,11 @@ func dropHeaders(res *http.Response) {
 // scrub removes the credentials from the headers, counts them in the record, and returns the result of scrubBody. If
 // the proxy does not search the endpoint's answers, scrub changes nothing and returns the body.
 func (a *answer) scrub(res *http.Response) (body io.ReadCloser, err error) {
-	if a.search == nil {
+	if !a.searches {
 		return res.Body, nil
 	}
-	a.record.scrubbed += a.search.header(res.Header)
-	a.record.scrubbed += a.search.header(res.Trailer) // the names; the values come after the body
+	a.record.scrubbed += a.search().header(res.Header)
+	a.record.scrubbed += a.search().header(res.Trailer) // the names; the values come after the body
 	return a.scrubBody(res)
 }
 
@@ -113,8 +113,8 @@ func (a *answer) addHeaders(h http.Header) {
 // judgeTrailers also removes credentials from the other trailers. The values of trailers arrive after the body.
 func (a *answer) judgeTrailers(res *http.Response) {
 	droppedFromAnswers.removeTrailers(res.Trailer)
-	if a.search != nil {
-		a.record.scrubbed += a.search.header(res.Trailer)
+	if a.searches {
+		a.record.scrubbed += a.search().header(res.Trailer)
 	}
 }
 
@@ -137,7 +137,7 @@ func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 		return a.scrubWhole(res)
 	}
 	dropLength(res)
-	return newScrubbedBody(res.Body, coding, scrub.NewStream(a.search.matcher), a.record), nil
+	return newScrubbedBody(res.Body, coding, scrub.NewFollowingStream(func() *scrub.Matcher { return a.search().matcher }), a.record), nil
 }
 
 // maxWhole is the length of the largest body, in bytes, that the proxy reads whole to search it before the caller's
@@ -153,7 +153,7 @@ func (a *answer) scrubWhole(res *http.Response) (io.ReadCloser, error) {
 	if _, err := io.ReadFull(res.Body, text); err != nil {
 		return nil, err
 	}
-	clean, found := a.search.matcher.Bytes(text)
+	clean, found := a.search().matcher.Bytes(text)
 	if found > 0 {
 		clear(text)
 		a.record.scrubbed += found
@@ -241,29 +241,18 @@ func (b *answerBody) Close() error {
 	return err
 }
 
-// search holds the values of an endpoint's credentials that are long enough for a search, and finds the values in
-// answers.
+// search holds the values of an endpoint's credentials, and finds the values in answers.
 type search struct {
 	values  [][]byte // of the credentials
 	matcher *scrub.Matcher
 }
 
-// newSearch returns the search for the credentials of an endpoint, and nil if the proxy does not search the endpoint's
-// answers. The search includes credentials that the current request does not use. A target may store a credential from
-// one request, and return it in the answer to another.
-func newSearch(e *policy.Endpoint) *search {
-	if !e.Scrubs() {
-		return nil
-	}
-	return e.Derive(func(credentials []*policy.Credential) any {
-		s := &search{}
-		for _, c := range credentials {
-			if c.Value.Len() >= policy.MinScrubbed { // others are never sent by an endpoint that searches
-				s.values = append(s.values, c.Value.Reveal())
-			}
-		}
-		s.matcher = scrub.NewMatcher(s.values...)
-		return s
+// search returns the search for the credentials of the endpoint at this moment. The search includes credentials that the
+// current request does not use, and former values. A target may store a credential from one request, and return it in
+// the answer to another.
+func (a *answer) search() *search {
+	return a.endpoint.Secrets().Derive(func(values [][]byte) any {
+		return &search{values, scrub.NewMatcher(values...)}
 	}).(*search)
 }
 

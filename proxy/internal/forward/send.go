@@ -56,7 +56,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is full duplex
 	}
 	answer := &answer{
-		search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: in.origin, idle: idle, total: total, span: span, record: rec,
+		endpoint: v.Endpoint, searches: v.Endpoint.Scrubs(), allowedOrigin: in.origin, idle: idle, total: total, span: span, record: rec,
 		links: links{in.target, in.prefix, in.base(httpapi.InfoFrom(r.Context())), len(r.Header[KeyHeader]) > 0},
 		endRequest: func() {
 			// The transport's Close waits for its read of the caller's body.
