@@ -1,4 +1,4 @@
-// Package roots has the process trust certificate authorities beside those of the system. The Go runtime keeps the authorities
+// Package roots has the process trust certificate authorities in addition to those of the system. The Go runtime keeps the authorities
 // for all outgoing TLS in one place, so the package needs no part in any connection.
 package roots
 

@@ -107,11 +107,10 @@ export class Transport {
         signal: signal ?? null,
         // A redirect would send the key to another host.
         redirect: "manual",
-        credentials: "omit",
-        cache: "no-store",
-        referrerPolicy: "no-referrer",
+        ...(inBrowser && ({ credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer" } as const)),
       });
     } catch (cause) {
+      if (!isNetworkFault(cause)) throw cause;
       const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
       throw new ConnectionError(redact(key, `no answer: ${reason instanceof Error ? reason.message || codeOf(reason) : String(reason)}`), { cause });
     }
@@ -241,6 +240,18 @@ function checkBase(baseURL: string): string {
 function isLasting(error: ConnectionError): boolean {
   const code = codeOf((error.cause as Error | undefined)?.cause);
   return code === "ENOTFOUND" || /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_INVALID_URL/.test(code);
+}
+
+/** Whether this is a page or a worker of a browser. Elsewhere fetch may refuse the options of browsers, or mean a cache of the server by them. */
+const inBrowser = "document" in globalThis || "importScripts" in globalThis;
+
+/**
+ * isNetworkFault reports whether fetch failed because of the network: with a TypeError (Fetch Standard), an error of the DOM, or a code
+ * of Node. Frameworks throw other errors from fetch, by which they steer, such as DynamicServerError of Next.js.
+ */
+function isNetworkFault(error: unknown): boolean {
+  const name = error instanceof Error ? error.name : "";
+  return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(name) || codeOf(error) !== "";
 }
 
 /** codeOf returns Node's code of a network error. */

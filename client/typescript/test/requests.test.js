@@ -76,6 +76,17 @@ test("no answer is a ConnectionError", async (t) => {
   assert.equal(server.requests.length, 2);
 });
 
+test("an error of fetch that is no fault of the network passes as it is", async () => {
+  const steers = Object.assign(new Error("Dynamic server usage"), { digest: "DYNAMIC_SERVER_USAGE" }); // as Next.js throws it
+  const asked = [];
+  const fetch = async (url, options) => {
+    asked.push(Object.keys(options).sort());
+    throw steers;
+  };
+  await assert.rejects(new Client({ baseURL: "http://127.0.0.1:1", apiKey: key, fetch }).project("pr_1"), (error) => error === steers);
+  assert.deepEqual(asked, [["headers", "method", "redirect", "signal"]]); // once, and without options that only browsers know
+});
+
 test("the key stays with its host, and out of errors", async (t) => {
   const other = await serve(t, (request, response) => page(response, []));
   const server = await serve(t, (request, response) => {
