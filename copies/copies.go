@@ -262,28 +262,39 @@ func causeOf(ctx context.Context, err error) error {
 
 // recover brings the destination to a position that the source has. err is the error for a destination that cannot.
 func (r *run) recover(ctx context.Context, lost *client.HistoryLostError, err error) error {
+	if r.recovered != nil && *r.recovered == r.from {
+		return err // the source refuses what it said to be sound
+	}
 	switch to := r.Destination.(type) {
 	case Receiver:
 		r.Note("The receiver is told that " + r.Source.loses(lost, r.from) + ". The receiver gets everything from the beginning.")
+		if err := to.Lose(ctx, lost); err != nil {
+			return err
+		}
 		r.again, r.Query.After = true, ""
-		return to.Lose(ctx, lost)
 	case Verifiable:
-		_, err := Verify(ctx, Verification{Options: r.Options, Repair: true, careful: true, Name: func(Difference) error { return nil }})
+		if _, err := Verify(ctx, Verification{Options: r.Options, Repair: true, careful: true, Name: func(Difference) error { return nil }}); err != nil {
+			return err
+		}
+	default:
 		return err
 	}
-	return err
+	r.recovered = new(r.from)
+	return nil
 }
 
 type run struct {
 	Options
-	from     Position // with which the destination was opened
-	lost     error    // the source has lost that position
-	again    bool     // the receiver gets everything from the beginning, since the source has lost its position
-	opened   bool     // Open has succeeded once, so the destination is configured correctly
-	batches  int
-	progress Progress
-	nextLook time.Time // when to read the project again
-	nextRead time.Time // when to read the last verification again
+	from  Position // with which the destination was opened
+	lost  error    // the source has lost that position
+	again bool     // the receiver gets everything from the beginning, since the source has lost its position
+	// recovered is the position that the source had lost at the last recovery.
+	recovered *Position
+	opened    bool // Open has succeeded once, so the destination is configured correctly
+	batches   int
+	progress  Progress
+	nextLook  time.Time // when to read the project again
+	nextRead  time.Time // when to read the last verification again
 }
 
 // copy opens the destination, copies until r.read ends or an error occurs, and closes the destination.

@@ -19,6 +19,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/client/clienttest"
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/internal/copytest"
 	"github.com/lectern-dev/lectern/copies/push"
@@ -284,4 +285,44 @@ func TestRefusedRequests(t *testing.T) {
 	} else {
 		t.Error("other types are taken")
 	}
+}
+
+// TestLostHistoryIsRepeated checks that the message of a lost history comes again, with the same id, until the receiver takes
+// it and the first batch after it. A state that started with --from now then gets everything, too.
+func TestLostHistoryIsRepeated(t *testing.T) {
+	t.Parallel()
+	s, r := copytest.NewSource(t), newReceiver(t)
+	sync := func(attempts int) error {
+		o := r.options(s.Is())
+		o.From = "now"
+		d, err := push.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Project, o.Attempts, o.Query.After = false, attempts, "now" })
+		return err
+	}
+	s.Fill(0, 2)
+	var backup clienttest.Data
+	s.API.Update(func(d *clienttest.Data) { backup = *d })
+	if err := sync(1); err != nil {
+		t.Fatal(err)
+	}
+	s.Fill(2, 1)
+	if err := sync(1); err != nil || len(r.rows["entries"]) != 1 {
+		t.Fatalf("%v, %d entries", err, len(r.rows["entries"]))
+	}
+	s.API.Update(func(d *clienttest.Data) { *d = backup })
+	r.ids, r.sizes = nil, nil
+	r.answers(http.StatusUnprocessableEntity, http.StatusServiceUnavailable, 0, http.StatusServiceUnavailable) // the last is for the first batch
+	if err := sync(2); err == nil {
+		t.Error("two refused messages are no error")
+	}
+	if err := sync(2); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(r.sizes, []int{0, 0, 0, 6, 6}) || r.ids[0] != r.ids[1] || r.ids[0] != r.ids[2] || r.ids[3] != r.ids[4] || r.ids[0] == r.ids[3] {
+		t.Errorf("messages with %v changes and the ids %q", r.sizes, r.ids)
+	}
+	copytest.Equal(t, s.Tables(t), r.Read(t), true)
 }
