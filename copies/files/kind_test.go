@@ -128,10 +128,20 @@ func (l *lake) Load(t *testing.T, from string) {
 func (l *lake) Text(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for name, data := range l.objects(t) {
+	add := func(name string, data []byte) {
 		fmt.Fprintf(&all, "%s: %s\n", name, data)
 		if strings.HasSuffix(name, ".parquet") {
 			fmt.Fprintln(&all, rowsIn(t, name, data))
+		}
+	}
+	for name, data := range l.objects(t) {
+		add(name, data)
+	}
+	if b, ok := l.place.(*bucket); ok { // also the past versions
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, v := range b.versions {
+			add(v.Key, v.data)
 		}
 	}
 	return all.String()

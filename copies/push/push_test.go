@@ -302,26 +302,27 @@ func TestLostHistoryIsRepeated(t *testing.T) {
 		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Project, o.Attempts, o.Query.After = false, attempts, "now" })
 		return err
 	}
-	s.Fill(0, 2)
+	s.Fill(0, 5)
 	var backup clienttest.Data
 	s.API.Update(func(d *clienttest.Data) { backup = *d })
 	if err := sync(1); err != nil {
 		t.Fatal(err)
 	}
-	s.Fill(2, 1)
+	s.Fill(5, 1)
 	if err := sync(1); err != nil || len(r.rows["entries"]) != 1 {
 		t.Fatalf("%v, %d entries", err, len(r.rows["entries"]))
 	}
 	s.API.Update(func(d *clienttest.Data) { *d = backup })
 	r.ids, r.sizes = nil, nil
-	r.answers(http.StatusUnprocessableEntity, http.StatusServiceUnavailable, 0, http.StatusServiceUnavailable) // the last is for the first batch
+	const busy = http.StatusServiceUnavailable
+	r.answers(http.StatusUnprocessableEntity, busy, 0, busy, 0, 0, busy) // three to the message, then to the two batches
 	if err := sync(2); err == nil {
 		t.Error("two refused messages are no error")
 	}
 	if err := sync(2); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(r.sizes, []int{0, 0, 0, 6, 6}) || r.ids[0] != r.ids[1] || r.ids[0] != r.ids[2] || r.ids[3] != r.ids[4] || r.ids[0] == r.ids[3] {
+	if !slices.Equal(r.sizes, []int{0, 0, 0, 10, 10, 4, 1, 1}) || r.ids[0] != r.ids[1] || r.ids[0] != r.ids[2] || r.ids[3] != r.ids[4] || r.ids[0] == r.ids[3] {
 		t.Errorf("messages with %v changes and the ids %q", r.sizes, r.ids)
 	}
 	copytest.Equal(t, s.Tables(t), r.Read(t), true)

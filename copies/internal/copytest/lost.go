@@ -90,6 +90,8 @@ func lostHistory(t *testing.T, c *Copy) {
 		if d, ok := c.verifiable(t, false); ok && step == 0 {
 			if names, left := c.Verify(t, d, nil); left == 0 || !slices.Contains(names, "extra entry new_0") || !slices.Contains(names, "missing entry en_2") {
 				t.Errorf("%d are left: %q", left, names)
+			} else if slices.Contains(names, "extra entry_removed brief_0") != slices.Contains(names, "extra entry brief_0") {
+				t.Errorf("the row of a removal that goes would come back: %q", names)
 			}
 		}
 		_, err := c.run(t, Options{Cut: n}, nil)
