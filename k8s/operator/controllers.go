@@ -46,7 +46,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	}
 	credentials := credential.Options{Common: common, Secrets: secrets, Values: cfg.Rules.ValuesName(), AllowUndeclared: allowUndeclared}
 	if cfg.FetchCredentials {
-		credentials.Tokens = &tokenendpoint.Client{Guard: cfg.Egress.Guard()}
+		credentials.Tokens = &tokenendpoint.Client{Guard: cfg.Egress.Guard(), Proxy: cfg.Auth.EgressProxy}
 	}
 	if err := credential.Setup(mgr, credentials); err != nil {
 		return err

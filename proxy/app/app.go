@@ -66,7 +66,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	parts.Add(tel.Shutdown)
 
 	store := &policy.Store{}
-	pool := dial.NewPool(dial.Options{Guard: cfg.Egress.Guard(), Resolver: cfg.Resolver})
+	pool := dial.NewPool(dial.Options{Guard: cfg.Egress.Guard(), Proxy: cfg.Auth.EgressProxy, Resolver: cfg.Resolver})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 
 	"code.dny.dev/ssrf"
@@ -99,6 +100,20 @@ func (g *Guard) Check(ip netip.Addr) error {
 	}
 	if err := g.public.SafeAddr(ip); err != nil {
 		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return nil
+}
+
+// CheckName judges the host of a URL that a proxy resolves, whose address nobody here sees. CheckName judges an address as
+// [Guard.Check] does. It refuses names that are not public: localhost, names without a dot, and other forms of addresses.
+func (g *Guard) CheckName(host string) error {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return g.Check(ip)
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if last == name || last == "" || last == "localhost" || last[0] >= '0' && last[0] <= '9' {
+		return fmt.Errorf("%w: the name is not public", ErrForbidden)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/redis/redisdb"
@@ -39,6 +40,9 @@ type Config struct {
 	// with certificates, a groupsClaim, and a tokenFile to read its keys with. Not set: no tokens are accepted.
 	Issuers tokens.Issuers `env:"TOKEN_ISSUERS"`
 
+	// The proxy on the way to issuers. Programs with other requests to third parties use the same.
+	EgressProxy egressproxy.Config
+
 	// Accepts imported keys, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
 
@@ -64,7 +68,7 @@ func (c Config) Validate() error {
 	if c.CacheTTL < 2*CopyLife || c.CacheTTL > MaxCacheTTL {
 		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 2s to 1m"))
 	}
-	if _, err := tokens.NewVerifier(c.Issuers, nil); err != nil {
+	if _, err := tokens.NewVerifier(c.Issuers, c.EgressProxy, nil); err != nil {
 		errs = append(errs, &config.Fault{Variable: "TOKEN_ISSUERS", Problem: "is wrong: " + err.Error()})
 	}
 	for _, n := range []struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkVerifyWarmToken(b *testing.B) {
 	if err := all.UnmarshalText([]byte(issuer.Setting())); err != nil {
 		b.Fatal(err)
 	}
-	verifier, err := tokens.NewVerifier(all, slog.New(slog.DiscardHandler))
+	verifier, err := tokens.NewVerifier(all, egressproxy.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

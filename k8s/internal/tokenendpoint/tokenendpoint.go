@@ -19,6 +19,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 )
 
 const (
@@ -74,6 +75,8 @@ func (f *Fault) Error() string { return f.text }
 type Client struct {
 	// Guard decides which addresses the client may connect to. Required.
 	Guard *egress.Guard
+	// Proxy is the proxy of the network, which then resolves names.
+	Proxy egressproxy.Config
 }
 
 // Fetch requests a token. If the endpoint refuses the client in a Header, Fetch sends the request once more, with the client
@@ -182,17 +185,22 @@ func (c *Client) client(r Request) (*http.Client, error) {
 			return nil, &Fault{Refused: true, text: "caBundle has no certificate in PEM"}
 		}
 	}
-	dialer := &net.Dialer{ControlContext: c.Guard.Control}
+	dialer := &net.Dialer{}
+	if !c.Proxy.Enabled() {
+		dialer.ControlContext = c.Guard.Control
+	}
+	transport := &http.Transport{
+		Proxy:                  nil, // HTTPS_PROXY must not redirect requests with secrets
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		MaxResponseHeaderBytes: maxAnswer,
+		DisableKeepAlives:      true,
+	}
+	c.Proxy.Use(transport, c.Guard.CheckName)
 	return &http.Client{
 		Timeout:       Within,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: bounded{&http.Transport{
-			Proxy:                  nil, // HTTPS_PROXY must not redirect requests with secrets
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-			MaxResponseHeaderBytes: maxAnswer,
-			DisableKeepAlives:      true,
-		}},
+		Transport:     bounded{transport},
 	}, nil
 }
 
@@ -221,7 +229,10 @@ func faultOf(err error) *Fault {
 	timeout, _ := errors.AsType[net.Error](err)
 	_, unreached := errors.AsType[*net.OpError](err)
 	_, unknown := errors.AsType[*net.DNSError](err)
+	refusal, byProxy := errors.AsType[*egressproxy.Refusal](err)
 	switch {
+	case byProxy:
+		return &Fault{text: refusal.Error()}
 	case errors.Is(err, egress.ErrForbidden):
 		return &Fault{Refused: true, text: "the host of tokenURL has an address that is not a public one"}
 	case untrusted:

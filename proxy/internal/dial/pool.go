@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/egress"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 )
 
 // Options holds the guard and the resolver that all transports of a Pool share.
 type Options struct {
 	// Guard decides which addresses may be dialled. Required.
 	Guard *egress.Guard
+	// Proxy is the proxy of the network, which then resolves names. The guard judges the names, and cannot judge addresses.
+	Proxy egressproxy.Config
 	// Resolver looks up names. Nil: net.DefaultResolver.
 	Resolver *net.Resolver
 }
@@ -84,15 +87,17 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 		key.Connect = connectWithin
 	}
 	dialer := &net.Dialer{
-		Timeout:        key.Connect,
-		KeepAlive:      30 * time.Second,
-		Resolver:       p.o.Resolver,
-		ControlContext: p.o.Guard.Control,
+		Timeout:   key.Connect,
+		KeepAlive: 30 * time.Second,
+		Resolver:  p.o.Resolver,
+	}
+	if !p.o.Proxy.Enabled() {
+		dialer.ControlContext = p.o.Guard.Control
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	return &http.Transport{
+	t := &http.Transport{
 		Proxy:                  nil, // HTTPS_PROXY must not redirect requests with credentials
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
@@ -109,6 +114,8 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 		ReadBufferSize:         32 << 10,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
+	p.o.Proxy.Use(t, p.o.Guard.CheckName)
+	return t
 }
 
 // Keep removes all transports except those with the given keys, and closes the idle connections of the removed ones.

@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/egress"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 )
 
 // fault is the reason of a failure, in the proxy's own words. A fault replaces errors of Go's libraries that may quote
@@ -116,6 +117,8 @@ func upstreamFault(ctx context.Context, err error, reused bool) error {
 	why := fault("no HTTP answer came from the target")
 	if own, ok := errors.AsType[fault](err); ok {
 		why = own
+	} else if refusal, ok := errors.AsType[*egressproxy.Refusal](err); ok {
+		why = fault(refusal.Error())
 	} else if reused {
 		why = "no HTTP answer came on a connection that was kept from an earlier request"
 	}

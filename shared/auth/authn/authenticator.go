@@ -136,7 +136,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 	}
 	var issuers *auth.Issuers
 	if len(cfg.Issuers) > 0 {
-		if a.tokens, err = tokens.NewVerifier(cfg.Issuers, o.Log); err != nil {
+		if a.tokens, err = tokens.NewVerifier(cfg.Issuers, cfg.EgressProxy, o.Log); err != nil {
 			return nil, err
 		}
 		issuers = auth.NewIssuers(a.tokens, count("issuer"))

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 )
 
 const (
@@ -49,6 +50,7 @@ const (
 // away there, and each unknown key id causes a read, of which a client can make any number.
 type keySet struct {
 	issuer  Issuer
+	proxy   egressproxy.Config
 	log     *slog.Logger
 	reads   singleflight.Group
 	waiting chan struct{} // has an element for each request that waits
@@ -69,8 +71,8 @@ type keySet struct {
 var errNeverRead = errors.New("they were not read yet")
 
 // newKeySet returns the key set of an issuer. The error names a CAFile that cannot be read.
-func newKeySet(issuer Issuer, log *slog.Logger) (*keySet, error) {
-	s := &keySet{issuer: issuer, log: log, err: errNeverRead, waiting: make(chan struct{}, maxWaiting)}
+func newKeySet(issuer Issuer, proxy egressproxy.Config, log *slog.Logger) (*keySet, error) {
+	s := &keySet{issuer: issuer, proxy: proxy, log: log, err: errNeverRead, waiting: make(chan struct{}, maxWaiting)}
 	if _, err := s.client(); err != nil {
 		return nil, err
 	}
@@ -82,6 +84,9 @@ func newKeySet(issuer Issuer, log *slog.Logger) (*keySet, error) {
 func (s *keySet) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy, transport.DisableKeepAlives = nil, true
+	if s.issuer.TokenFile == "" { // otherwise it is the API server of the cluster
+		s.proxy.Use(transport, nil)
+	}
 	if s.issuer.CAFile != "" {
 		pem, err := os.ReadFile(s.issuer.CAFile)
 		roots := x509.NewCertPool()

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 )
 
 const (
@@ -109,11 +110,11 @@ type issuer struct {
 	keys *keySet
 }
 
-// NewVerifier returns a Verifier. The error names the CAFile of an issuer that cannot be read.
-func NewVerifier(issuers Issuers, log *slog.Logger) (*Verifier, error) {
+// NewVerifier returns a Verifier, which reads keys through the proxy if there is one. The error names the CAFile of an issuer that cannot be read.
+func NewVerifier(issuers Issuers, proxy egressproxy.Config, log *slog.Logger) (*Verifier, error) {
 	v := &Verifier{issuers: map[string]*issuer{}}
 	for _, config := range issuers {
-		keys, err := newKeySet(config, log)
+		keys, err := newKeySet(config, proxy, log)
 		if err != nil {
 			return nil, err
 		}

@@ -26,9 +26,29 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/egressproxy"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/issuertest"
+	"github.com/lectern-dev/lectern/shared/testing/proxytest"
 )
+
+// TestEgressProxy checks that the keys of an issuer are read through EGRESS_PROXY.
+func TestEgressProxy(t *testing.T) {
+	network := proxytest.Start(t)
+	issuer := issuertest.Start(t)
+	v, err := tokens.NewVerifier(tokens.Issuers{{URL: issuer.URL, Audiences: []string{issuertest.Audience}}},
+		egressproxy.Config{URL: config.NewServerURL(network.URL)}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Verify(t.Context(), issuer.Token("ana", nil), always); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(issuer.URL, "http://", "GET ", 1); network.Asked() != want {
+		t.Errorf("%s, want %s", network.Asked(), want)
+	}
+}
 
 // start returns a verifier of an issuer's tokens.
 func start(t *testing.T) (*tokens.Verifier, *issuertest.Issuer) {
@@ -38,7 +58,7 @@ func start(t *testing.T) (*tokens.Verifier, *issuertest.Issuer) {
 	if err := all.UnmarshalText([]byte(issuer.Setting())); err != nil {
 		t.Fatal(err)
 	}
-	v, err := tokens.NewVerifier(all, slog.New(slog.DiscardHandler))
+	v, err := tokens.NewVerifier(all, egressproxy.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +228,7 @@ func TestFilesOfAnIssuer(t *testing.T) {
 	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	v, err := tokens.NewVerifier(tokens.Issuers{{
 		URL: server.URL, Audiences: []string{issuertest.Audience}, CAFile: write("ca.crt", anotherCertificate(t)), TokenFile: write("token", []byte("first")),
-	}}, slog.New(slog.DiscardHandler))
+	}}, egressproxy.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
