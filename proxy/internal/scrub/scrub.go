@@ -198,16 +198,16 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 // most [maxGrowth] times as many bytes as the longest secret has.
 type Stream struct {
 	m       *Matcher
-	latest  func() *Matcher
-	covered int    // how many of the next bytes belong to a secret
-	pending string // the part of "[redacted]" that is not yet written
+	latest  func() *Matcher // nil: the Matcher stays
+	covered int             // how many of the next bytes belong to a secret
+	pending string          // the part of "[redacted]" that is not yet written
 	found   int
 }
 
 var _ transform.Transformer = (*Stream)(nil)
 
 // NewStream returns a Stream that replaces the secrets of m in one text.
-func NewStream(m *Matcher) *Stream { return NewFollowingStream(func() *Matcher { return m }) }
+func NewStream(m *Matcher) *Stream { return &Stream{m: m} }
 
 // NewFollowingStream returns a Stream that replaces the secrets of the Matcher that latest returns. The Matcher may
 // change while the text passes. The text that the Stream holds back is searched with the new Matcher.
@@ -222,7 +222,9 @@ func (s *Stream) Found() int { return s.found }
 // Transform copies src to dst without the secrets, as a transform.Transformer. Overlapping secrets become one
 // "[redacted]".
 func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
-	s.m = s.latest()
+	if s.latest != nil {
+		s.m = s.latest()
+	}
 	ready := s.ready(src, atEOF)
 	for {
 		if s.pending != "" {
