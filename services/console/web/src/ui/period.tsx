@@ -1,5 +1,6 @@
 // The fields that filter a page by time. Each keeps its value in the address.
 import { type Period, periods, type Span } from "../period.ts";
+import { zone } from "../preferences.ts";
 import { filter } from "../router.ts";
 import { counted, day, dayStarts, firstDay, isoDay, lastDay } from "../time.ts";
 
@@ -32,9 +33,10 @@ export function PeriodFilter({ period }: { period: Period }) {
   );
 }
 
-/** spanText says which time a span is, and why. */
+/** spanText says which time a span is, in which zone, and why. */
 export function spanText({ from, until, past, days }: Span): string {
   const last = until === undefined ? undefined : until - 1;
-  const dates = from !== undefined && last !== undefined ? `${day(from)} to ${day(last)}` : from !== undefined ? `Since ${day(from)}` : last !== undefined ? `Until ${day(last)}` : "All time";
+  if (from === undefined && last === undefined) return "All time";
+  const dates = `${from !== undefined && last !== undefined ? `${day(from)} to ${day(last)}` : from !== undefined ? `Since ${day(from)}` : `Until ${day(last ?? 0)}`} (${zone.value})`;
   return past ? `There is no entry in the last ${counted(days, "day", "days")}. Shown: the ${days} days up to the newest entry, ${dates}.` : dates;
 }
