@@ -272,6 +272,10 @@ func TestPostgresIndexes(t *testing.T) {
 	if names, left := w.Verify(t, d, nil); left != 2 || names[0] != "doubled entry odd_1" || names[1] != "missing index entries_pkey" {
 		t.Errorf("without the key: %q", names)
 	}
+	w.Put(copytest.Entry("odd_1", 900, `{}`))
+	if err := w.sync(t, w.options()); err == nil || !strings.Contains(err.Error(), "lacks its primary key") || !strings.Contains(err.Error(), "--verify --repair") {
+		t.Errorf("a run without the key: %v", err)
+	}
 }
 
 // terminated is a copy that loses its connection at each batch but the last.

@@ -36,7 +36,9 @@ func (d *Destination) explain(during string, err error) error {
 		return why("user %q lacks a privilege; it needs CREATE on the database for a new copy, and TEMPORARY, must own the copy's tables, and row security must not apply to it", d.config.User)
 	case "53100":
 		return why("the server has no space left; the copy is as after the last batch; free space, and run the command again")
-	case "42703", "42P01", "42P10", "42804", "23502", "3F000":
+	case "42P10":
+		return why("a table of the copy lacks its primary key, or is published without the columns of the key; run once with --verify --repair, or correct the publication")
+	case "42703", "42P01", "42804", "23502", "3F000":
 		return why("somebody changed the copy's tables meanwhile, or publishes them without the columns of their keys; change that back, or give another --schema for a new copy")
 	case "55000":
 		return why("a publication has one of the copy's tables, whose replica identity somebody removed; set it to DEFAULT, or take the schema out of the publication")

@@ -288,7 +288,7 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 // TestLostHistoryIsRepeated checks that the message of a lost history comes again, with the same id, until the receiver takes
-// it and the first batch after it. A state that started with --from now then gets everything, too.
+// it. A state that started with --from now then gets everything, too.
 func TestLostHistoryIsRepeated(t *testing.T) {
 	t.Parallel()
 	s, r := copytest.NewSource(t), newReceiver(t)
