@@ -45,9 +45,9 @@ type Destination struct {
 	version  string                  // of the manifest
 	sets     map[string]*columns.Set // by embeddable
 	replaced map[string]time.Time    // when the manifest ceased to name files that still exist
-	// sums has the digests of the files that were read, by path. If sums is nil, a file whose digest differs from the
+	// seen has what the files that were read are, by path. If seen is nil, a file that differs from the
 	// manifest's is an error.
-	sums map[string]string
+	seen map[string]file
 }
 
 // Folder returns the copy in the folder at path on this machine. Open creates a missing folder.

@@ -154,27 +154,54 @@ func (d *Destination) changed(f file) error {
 }
 
 // eachRows reads a file of the copy and calls do with its rows, a group at a time. If do returns an error, eachRows
-// stops. After the last row, eachRows checks the digest of the file, unless d.sums notes it.
+// stops. After the last row, eachRows checks that the file is as the manifest says, unless d.seen notes what it is.
 func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) error) error {
 	data, sum, err := d.content(ctx, f)
 	if err != nil {
 		return err
 	}
-	if d.sums != nil {
-		d.sums[f.Path] = sum
-	}
+	is := f
+	is.SHA256, is.Bytes, is.Rows, is.FirstSeq, is.LastSeq = sum, len(data), 0, 0, 0
+	defer func() {
+		if d.seen != nil {
+			d.seen[f.Path] = is
+		}
+	}()
 	for rows, err := range parquetfile.Rows[T](bytes.NewReader(data)) {
 		if err != nil {
 			return fmt.Errorf("%s: %w: %w", f.Path, err, errDamaged)
 		}
+		count(&is, rows)
 		if err := do(rows); err != nil {
 			return err
 		}
 	}
-	if d.sums == nil && sum != f.SHA256 {
+	if d.seen == nil && is != f {
 		return d.changed(f)
 	}
 	return nil
+}
+
+// count adds rows to the number of rows and to the numbers of changes of f.
+func count[T any](f *file, rows []T) {
+	if len(rows) == 0 {
+		return
+	}
+	if f.Rows == 0 {
+		f.FirstSeq = seqOf(&rows[0])
+	}
+	f.Rows, f.LastSeq = f.Rows+len(rows), seqOf(&rows[len(rows)-1])
+}
+
+// seqOf returns the number of the change of a row; 0 for a row that has none.
+func seqOf(row any) int64 {
+	switch r := row.(type) {
+	case *key:
+		return r.Seq
+	case interface{ key() key }:
+		return r.key().Seq
+	}
+	return 0
 }
 
 // sumOf returns the SHA-256 digest of a file's content, as hexadecimal digits.

@@ -296,6 +296,23 @@ func (l *lake) edit(t *testing.T, name string, change func(schema *parquet.Schem
 	l.put(t, name, out.Bytes())
 }
 
+type row = copytest.Row
+
+// editManifest changes the lists of entries and of events in the manifest.
+func (l *lake) editManifest(t *testing.T, change func(entries, events []any)) {
+	t.Helper()
+	var m row
+	err := json.Unmarshal(l.objects(t)["manifest.json"], &m)
+	if err == nil {
+		change(m["entries"].([]any), m["events"].([]any))
+	}
+	data, fault := json.Marshal(m)
+	if err = errors.Join(err, fault); err != nil {
+		t.Fatal(err)
+	}
+	l.put(t, "manifest.json", data)
+}
+
 // set sets a column of a row.
 func set(schema *parquet.Schema, r parquet.Row, name string, v any) {
 	leaf, _ := schema.Lookup(name)
@@ -408,7 +425,23 @@ func (l *lake) Injuries(*testing.T) [][]copytest.Injury {
 			set(schema, r, "entry_id", "en_5")
 			return append(rows, r)
 		}, "extra entry_removed en_5", "missing entry en_5", "missing event en_5/10", "missing event en_5/11"),
-	}}
+	}, {{"rows and numbers in the manifest", func(t *testing.T) []string {
+		m := l.manifest(t)
+		l.editManifest(t, func(entries, events []any) {
+			entries[0].(row)["files"].([]any)[0].(row)["first_seq"] = 1
+			events[0].(row)["rows"] = 1
+		})
+		return []string{"stale file " + m.Entries[0].Files[0].Path, "stale file " + m.Events[0].Path}
+	}}}, {{"embeddables in the manifest", func(t *testing.T) (names []string) {
+		for _, r := range l.Read(t)["entries"] {
+			names = append(names, "stale entry "+r["entry_id"].(string))
+		}
+		l.editManifest(t, func(entries, _ []any) {
+			one, other := entries[0].(row), entries[1].(row)
+			one["embeddable_id"], other["embeddable_id"] = other["embeddable_id"], one["embeddable_id"]
+		})
+		return names
+	}}}}
 	if _, ok := l.place.(*bucket); ok {
 		return all[3:] // the others are the same as in a folder
 	}

@@ -26,7 +26,7 @@ type state struct{ *Destination }
 // Look returns the current state of the copy, and the state's position. Look does not lock the copy, so another
 // process may write meanwhile. A storage without a copy is an error.
 func (d *Destination) Look(ctx context.Context) (_ copies.State, at copies.Position, err error) {
-	s := state{&Destination{Options: d.Options, storage: d.storage, since: d.since, sums: map[string]string{}}}
+	s := state{&Destination{Options: d.Options, storage: d.storage, since: d.since, seen: map[string]file{}}}
 	// Another process may replace the manifest and remove files between the two reads of a load.
 	if s.load(ctx) != nil {
 		if err := s.load(ctx); err != nil {
@@ -65,11 +65,11 @@ func (s state) Tables(ctx context.Context, p *copies.Project) (tables []copies.T
 	return append(tables, copies.Table{
 		Kind: "file", Own: true,
 		Source: copies.Records(copies.Sound(named), func(f file) copies.Record {
-			return copies.Record{ID: f.Path, Values: f.SHA256}
+			return copies.Record{ID: f.Path, Values: f}
 		}),
 		Copy: func(yield func(copies.Record, error) bool) {
 			for _, f := range named {
-				sum, read := s.sums[f.Path]
+				is, read := s.seen[f.Path]
 				if !read {
 					data, _, err := s.read(ctx, f.Path)
 					if err != nil {
@@ -82,9 +82,10 @@ func (s state) Tables(ctx context.Context, p *copies.Project) (tables []copies.T
 						yield(copies.Record{}, err)
 						return
 					}
-					sum = sumOf(data)
+					is = f
+					is.SHA256, is.Bytes = sumOf(data), len(data)
 				}
-				if !yield(copies.Record{ID: f.Path, Values: sum}, nil) {
+				if !yield(copies.Record{ID: f.Path, Values: is}, nil) {
 					return
 				}
 			}
@@ -100,7 +101,12 @@ func (s state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
 	return func(yield func(copies.Row, error) bool) {
 		goOn := true
 		for _, e := range s.manifest.Entries {
-			goOn = goOn && eachChange(ctx, s, e.Files, yield, entryRow.change)
+			goOn = goOn && eachChange(ctx, s, e.Files, func(r copies.Row, err error) bool {
+				if r.Entry != nil && r.Entry.EmbeddableID != e.EmbeddableID {
+					r.Columns = "in the files of the embeddable " + e.EmbeddableID
+				}
+				return yield(r, err)
+			}, entryRow.change)
 		}
 		_ = goOn && eachChange(ctx, s, s.manifest.Events, yield, eventRow.change) && eachChange(ctx, s, s.manifest.Removals, yield, removalRow.change)
 	}
