@@ -55,17 +55,18 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	news := hints.New(p.Keys.Redis, "lectern:entries:changes", p.Telemetry.Logger)
 	p.Go(func(ctx context.Context) { news.Receive(ctx, waiting.Hint) })
 	p.Go(news.Publish)
+	losses := &losses{log: p.Telemetry.Logger}
 	internal = httpapi.NewRouter()
 	if p.Write != nil {
-		api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), news.Send, p)
+		api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write, losses.note), news.Send, p)
 	}
-	api.AddRemoval(internal, store.NewRemover(p.Remove), news.Send, p)
+	api.AddRemoval(internal, store.NewRemover(p.Remove, losses.note), news.Send, p)
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Insights: func() api.Insights { return reader.Pinned() },
 		Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
 		Build: telemetry.Build(),
 	})
-	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), limits.Measure(p.Telemetry.MeterProvider, waits))
+	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting, losses), limits.Measure(p.Telemetry.MeterProvider, waits))
 	if err != nil {
 		p.Telemetry.Logger.Error("the change feed has no metrics", slog.Any("error", err))
 	}

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -168,6 +170,9 @@ func TestRestores(t *testing.T) {
 				}
 			}
 			s.MustIngest(t, "entries", newEntry(project, "d", at(1)))
+			if n := metricOf(t, s, "lectern_feed_lost_total"); n != "1" || !strings.Contains(s.Log(), "changes of a project are lost") {
+				t.Errorf("the metric has %s losses", n)
+			}
 			if again := untilOf(t, s); again != until {
 				t.Errorf("the second change lost the numbers up to %d, too", again)
 			}
@@ -223,6 +228,25 @@ func TestLostNumbers(t *testing.T) {
 		if n > 0 {
 			check("restored again", before, lost(backup, untilOf(t, s)))
 		}
+	}
+
+	// An administrator says that the database was restored.
+	s.Exec(t, `DELETE FROM lost_numbers`) // that of the new project would be the first to be told
+	to := time.Now().Add(-time.Minute)
+	for _, tt := range []struct {
+		body  string
+		after int64  // of the stretch
+		want  string // after it
+	}{
+		{`{}`, second, ""},
+		{`{"to": "` + to.UTC().Format(time.RFC3339Nano) + `"}`, to.UnixMicro(), "entry a, entry b, entry b2, entry c"},
+	} {
+		if a := administer(t, s, "POST", "/internal/restored", tt.body); a.Status != 200 || strings.TrimSpace(string(a.Body)) != `{"projects":1,"next":null}` {
+			t.Errorf("%s: %d %s", tt.body, a.Status, a.Body)
+		}
+		check(tt.body, tt.after, tt.want)
+		check(tt.body, tt.after+1, lost(tt.after, untilOf(t, s)))
+		check(tt.body, untilOf(t, s), "")
 	}
 
 	s.Exec(t, `INSERT INTO lost_numbers (project_id, after, until) SELECT $1, i, i + 1 FROM generate_series(1, 200) i`, project)

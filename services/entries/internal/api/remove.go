@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
@@ -28,6 +29,9 @@ type Remover interface {
 	// Project removes the data that the service holds about a project. One call removes only a part if there is much
 	// data.
 	Project(ctx context.Context, projectID string) (change.Removed, error)
+	// Restored records that projects have lost all numbers after the number to, because the database was restored. One
+	// call passes some projects after the id after. next is the id for the next call, or empty.
+	Restored(ctx context.Context, to int64, after string) (projects int, next string, err error)
 }
 
 // removal has the handlers of the requests by which administrators remove data.
@@ -48,6 +52,7 @@ func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), 
 		http.MethodDelete: p.Removal("contact.erase", m.one("contactId", store.EraseContact)),
 	})
 	rt.Post("/internal/projects/{projectId}/purge", p.Removal("entries.purge", m.purge))
+	rt.Post("/internal/restored", p.Removal("history.lose", m.restored))
 	service.AddProjectRemoval(rt, p, func(ctx context.Context, projectID string) (change.Removed, error) {
 		defer hint(projectID)
 		return store.Project(ctx, projectID)
@@ -119,11 +124,8 @@ func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun boo
 	if !httpapi.Given(fields.UpdatedBefore) {
 		return 0, false, httpapi.InvalidBody(`has no "updated_before"`, allowed)
 	}
-	const past = "a date and time in the past, such as 2025-01-31T00:00:00Z"
-	text, ok := httpapi.JSONText(fields.UpdatedBefore)
-	before, err = wire.ParseTime(text)
-	if !ok || err != nil || before > time.Now().UnixMicro() {
-		return 0, false, httpapi.InvalidField("updated_before", fields.UpdatedBefore.String(), past)
+	if before, err = readPast("updated_before", fields.UpdatedBefore); err != nil {
+		return 0, false, err
 	}
 	if httpapi.Given(fields.DryRun) {
 		dryRun = fields.DryRun.Kind() == 't'
@@ -132,4 +134,56 @@ func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun boo
 		}
 	}
 	return before, dryRun, nil
+}
+
+// restored is the answer to a request to record lost history: how many projects it passed, and the id for the next
+// request.
+type restored struct {
+	Projects int     `json:"projects"`
+	Next     *string `json:"next"`
+}
+
+// restored records that projects have lost history, because the database was restored.
+func (m *removal) restored(w http.ResponseWriter, r *http.Request) (any, error) {
+	const allowed = `{"to": "2025-01-31T00:00:00Z", "after": "pr_1"}, of which both may be left out`
+	var fields struct {
+		To    jsontext.Value `json:"to"`
+		After jsontext.Value `json:"after"`
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return nil, err
+	}
+	if err := httpapi.ReadJSON(w, r, &fields, allowed); err != nil {
+		return nil, err
+	}
+	to, after := int64(math.MaxInt64), ""
+	if httpapi.Given(fields.To) {
+		var err error
+		if to, err = readPast("to", fields.To); err != nil {
+			return nil, err
+		}
+	}
+	if httpapi.Given(fields.After) {
+		var ok bool
+		if after, ok = httpapi.JSONText(fields.After); !ok {
+			return nil, httpapi.InvalidField("after", fields.After.String(), "the id in next of the answer before")
+		}
+	}
+	var done restored
+	projects, next, err := m.store.Restored(r.Context(), to, after)
+	done.Projects = projects
+	if next != "" {
+		done.Next = &next
+	}
+	return done, err
+}
+
+// readPast reads a time from the field called name, in Unix microseconds. readPast refuses a time in the future.
+func readPast(name string, value jsontext.Value) (int64, error) {
+	text, ok := httpapi.JSONText(value)
+	at, err := wire.ParseTime(text)
+	if !ok || err != nil || at > time.Now().UnixMicro() {
+		return 0, httpapi.InvalidField(name, value.String(), "a date and time in the past, such as 2025-01-31T00:00:00Z")
+	}
+	return at, nil
 }

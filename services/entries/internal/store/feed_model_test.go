@@ -161,7 +161,7 @@ func TestFeedModel(t *testing.T) {
 	db := pgtest.Database(t, Schema())
 	reader := openPool(t, db.ReaderURL)
 	owner := openPool(t, db.OwnerURL)
-	s, w, m := New(reader, reader), NewWriter(openPool(t, db.IngestURL)), NewRemover(owner)
+	s, w, m := New(reader, reader), NewWriter(openPool(t, db.IngestURL), nil), NewRemover(owner, nil)
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		_ = checks.Value.Set("40")
 	}

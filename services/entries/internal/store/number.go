@@ -20,12 +20,21 @@ type numberedTx struct {
 	pool      *pgdb.Pool
 	tx        pgx.Tx
 	projectID string
-	first     int64 // the first number that the transaction took
+	first     int64   // the first number that the transaction took
+	lost      stretch // what the transaction found to be lost, if until is not 0
 }
+
+// Lost is a function that the store calls after a project has lost the numbers between after and until, because its
+// database was restored. The store does not call it for a new project, nor for a project of version 0.1.0.
+type Lost func(ctx context.Context, projectID string, after, until int64)
+
+// stretch is a stretch of lost numbers between after and until.
+type stretch struct{ after, until int64 }
 
 // numbering opens the numbered transactions of a pool.
 type numbering struct {
 	pool  *pgdb.Pool
+	lost  Lost
 	hides atomic.Pointer[bool] // whether the server hides its identity; nil if numbering has not asked yet
 }
 
@@ -33,13 +42,37 @@ type numbering struct {
 // took numbers of the project has ended. [pgdb.Pool.InTx] describes the errors of inTx.
 func (c *numbering) inTx(ctx context.Context, projectID string, n int, do func(ctx context.Context, tx numberedTx) error) error {
 	hides := c.hidesIdentity(ctx)
-	return c.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		t := numberedTx{c.pool, tx, projectID, 0}
+	var lost stretch
+	err := c.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		t := numberedTx{pool: c.pool, tx: tx, projectID: projectID}
 		if err := t.take(ctx, n, hides); err != nil {
 			return err
 		}
+		lost = t.lost
 		return do(ctx, t)
 	})
+	if err == nil && lost.until != 0 {
+		c.lost(ctx, projectID, lost.after, lost.until)
+	}
+	return err
+}
+
+// lose records that a project has lost its numbers after the number to.
+func (c *numbering) lose(ctx context.Context, projectID string, to int64) error {
+	hides := c.hidesIdentity(ctx)
+	t := numberedTx{pool: c.pool, projectID: projectID}
+	err := c.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		t.tx, t.lost = tx, stretch{}
+		identity, err := t.identity(ctx, hides)
+		if err != nil {
+			return err
+		}
+		return t.lose(ctx, identity, &to)
+	})
+	if err == nil && t.lost.until != 0 {
+		c.lost(ctx, projectID, t.lost.after, t.lost.until)
+	}
+	return err
 }
 
 // hidesIdentity reports whether the server refuses selectIdentity, as servers do that are not quite Postgres. Then no
@@ -133,19 +166,28 @@ func (t *numberedTx) take(ctx context.Context, n int, hides bool) error {
 			return err
 		}
 	}
-	var identity *string
-	if !hides {
-		if err := t.tx.QueryRow(ctx, selectIdentity).Scan(&identity); err != nil {
-			return err
-		}
+	identity, err := t.identity(ctx, hides)
+	if err != nil {
+		return err
 	}
-	err := taken(takeNumbersAs, identity)
+	err = taken(takeNumbersAs, identity)
 	if errors.Is(err, pgx.ErrNoRows) {
-		if err = t.lose(ctx, identity); err == nil {
+		if _, err = t.exec(ctx, addCounter); err == nil {
+			err = t.lose(ctx, identity, nil)
+		}
+		if err == nil {
 			err = taken(takeNumbersAs, identity)
 		}
 	}
 	return err
+}
+
+// identity reads the identity of the database, which is nil if the server hides it.
+func (t *numberedTx) identity(ctx context.Context, hides bool) (identity *string, err error) {
+	if !hides {
+		err = t.tx.QueryRow(ctx, selectIdentity).Scan(&identity)
+	}
+	return identity, err
 }
 
 // Statements that record lost numbers. The rows of lost_numbers are the newest 100 of each project.
@@ -156,14 +198,16 @@ INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING`
 
-	// lostNumbers selects the last number that a project has, and the last one that it may have lost. The latter is an
-	// hour from now, because the clock may be slow. After numbers were lost, the last number is ahead of the clock for
-	// some hours. Then the statement adds these hours to the time, and not to the number. A backup from that time,
+	// lostNumbers selects whether to report the loss, the last number that the project has, and the last one that it may
+	// have lost. With $3, an administrator says that the numbers after $3 are lost, whatever the identity.
+	//
+	// The last number that may be lost is an hour from now, because the clock may be slow. After numbers were lost, the
+	// last number is ahead of the clock for some hours. Then the statement adds these hours to the time, and not to the number. A backup from that time,
 	// restored a second time, otherwise went on at the same number.
 	lostNumbers = `
-SELECT last_seq, ` + now + ` + ` + hour + ` * (1 + (greatest(last_seq - ` + now + `, 0) + ` + hour + ` - 1) / ` + hour + `)
+SELECT $3::bigint IS NOT NULL OR identity IS NOT NULL AND last_seq > 0, least(last_seq, $3), ` + now + ` + ` + hour + ` * (1 + (greatest(last_seq - ` + now + `, 0) + ` + hour + ` - 1) / ` + hour + `)
 FROM project_changes
-WHERE project_id = $1 AND (last_seq = 0 OR identity IS DISTINCT FROM $2::text)
+WHERE project_id = $1 AND ($3::bigint IS NOT NULL OR last_seq = 0 OR identity IS DISTINCT FROM $2::text)
 FOR UPDATE`
 
 	addLost = `
@@ -187,25 +231,26 @@ SET last_seq = $2, identity = $3
 WHERE project_id = $1`
 )
 
-// lose records that the project may have lost the numbers after its last one, and makes the next number greater than
-// these. Nothing is recorded if another transaction has just done so.
-func (t *numberedTx) lose(ctx context.Context, identity *string) error {
-	if _, err := t.exec(ctx, addCounter); err != nil {
-		return err
-	}
-	var after, until int64
-	err := t.tx.QueryRow(ctx, lostNumbers, t.projectID, identity).Scan(&after, &until)
+// lose records that the project may have lost the numbers after its last one, and after the number to if it is not nil.
+// lose makes the next number greater than these. Without to, nothing is recorded if another transaction has just done so.
+func (t *numberedTx) lose(ctx context.Context, identity *string, to *int64) error {
+	var known bool
+	var l stretch
+	err := t.tx.QueryRow(ctx, lostNumbers, t.projectID, identity, to).Scan(&known, &l.after, &l.until)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err == nil {
-		_, err = t.exec(ctx, addLost, after, until)
+		_, err = t.exec(ctx, addLost, l.after, l.until)
 	}
 	if err == nil {
 		_, err = t.exec(ctx, removeOldLost)
 	}
 	if err == nil {
-		_, err = t.exec(ctx, goOn, until, identity)
+		_, err = t.exec(ctx, goOn, l.until, identity)
+	}
+	if known {
+		t.lost = l
 	}
 	return err
 }

@@ -169,8 +169,8 @@ func (p *purge) windows(ctx context.Context, do func(after, end string) (done bo
 }
 
 // ids runs a query outside of a transaction, and returns the ids in its only column.
-func (p *purge) ids(ctx context.Context, sql string, args ...any) (ids []string, err error) {
-	err = p.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+func (m *Remover) ids(ctx context.Context, sql string, args ...any) (ids []string, err error) {
+	err = m.pool.Query(ctx, func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	}, sql, args...)

@@ -71,8 +71,8 @@ type Writer struct {
 	numbers numbering
 }
 
-// NewWriter returns a Writer to pool. The pool's role needs SELECT, INSERT and UPDATE.
-func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{numbering{pool: pool}} }
+// NewWriter returns a Writer to pool, which calls lost. The pool's role needs SELECT, INSERT and UPDATE.
+func NewWriter(pool *pgdb.Pool, lost Lost) *Writer { return &Writer{numbering{pool: pool, lost: lost}} }
 
 var (
 	entriesPut = insert.Put{Arrays: putEntries, Values: putEntry, Key: 1}

@@ -120,10 +120,10 @@ type Remover struct {
 	now     func() time.Time
 }
 
-// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE, and must be able to write
+// NewRemover returns a Remover over pool, which calls lost. The pool's role needs SELECT and DELETE, and must be able to write
 // tombstones and counters.
-func NewRemover(pool *pgdb.Pool) *Remover {
-	return &Remover{pool: pool, numbers: numbering{pool: pool}, now: time.Now}
+func NewRemover(pool *pgdb.Pool, lost Lost) *Remover {
+	return &Remover{pool: pool, numbers: numbering{pool: pool, lost: lost}, now: time.Now}
 }
 
 // Erase removes an entry and its events for good. An id without an entry also gets a tombstone, because data of the

@@ -1873,9 +1873,9 @@ FROM project_changes
 WHERE project_id = $1
 
 -- name: lostNumbers
-SELECT last_seq, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 3600000000 * (1 + (greatest(last_seq - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, 0) + 3600000000 - 1) / 3600000000)
+SELECT $3::bigint IS NOT NULL OR identity IS NOT NULL AND last_seq > 0, least(last_seq, $3), (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 3600000000 * (1 + (greatest(last_seq - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, 0) + 3600000000 - 1) / 3600000000)
 FROM project_changes
-WHERE project_id = $1 AND (last_seq = 0 OR identity IS DISTINCT FROM $2::text)
+WHERE project_id = $1 AND ($3::bigint IS NOT NULL OR last_seq = 0 OR identity IS DISTINCT FROM $2::text)
 FOR UPDATE
 
 -- name: orphansBefore
