@@ -45,6 +45,33 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 	return removed, err
 }
 
+// Restored tells the entries service that its database was restored, to the time to unless it is zero. All readers of
+// changes after that time, or after the newest change that a project has, then get a [HistoryLostError]. Restored
+// returns the number of projects. Repeating Restored makes readers that went on meanwhile read again.
+func (a *Administrator) Restored(ctx context.Context, to time.Time) (projects int, err error) {
+	wanted := struct {
+		To    *time.Time `json:"to,omitempty"`
+		After string     `json:"after,omitempty"`
+	}{}
+	if !to.IsZero() {
+		to = to.UTC()
+		wanted.To = &to
+	}
+	for {
+		var done struct {
+			Projects int    `json:"projects"`
+			Next     string `json:"next"`
+		}
+		if err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "restored"), wanted, &done); err != nil {
+			return projects, err
+		}
+		projects, wanted.After = projects+done.Projects, done.Next
+		if done.Next == "" {
+			return projects, nil
+		}
+	}
+}
+
 // RemovedProject is how many records of a project, such as entries and keys, the server removed or revoked in one
 // request.
 type RemovedProject struct {

@@ -44,6 +44,7 @@ type commands struct {
 
 	Check          operate.Check          `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
 	Databases      operate.Databases      `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`
+	Restored       operate.Restored       `cmd:"" group:"Operate:" help:"Tell the service that its database was restored, after a restore that it cannot see."`
 	MigrateToCitus operate.MigrateToCitus `cmd:"" group:"Operate:" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
 
 	Completion completionCommand `cmd:"" group:"This program:" help:"Print the completion script of a shell."`

@@ -22,7 +22,7 @@ func TestCompletion(t *testing.T) {
 		in   []string
 		want []string
 	}{
-		{"commands", []string{""}, []string{"up", "console", "demo", "get", "export", "changes", "sync", "singer", "airbyte", "listen", "mcp", "region", "api", "import", "erase", "purge", "login", "logout", "whoami", "context", "keys", "proxy", "check", "databases", "migrate-to-citus", "completion", "version"}},
+		{"commands", []string{""}, []string{"up", "console", "demo", "get", "export", "changes", "sync", "singer", "airbyte", "listen", "mcp", "region", "api", "import", "erase", "purge", "login", "logout", "whoami", "context", "keys", "proxy", "check", "databases", "restored", "migrate-to-citus", "completion", "version"}},
 		{"begun", []string{"ke"}, []string{"keys"}},
 		{"below", []string{"keys", ""}, []string{"mint", "grant", "list", "rotate", "revoke"}},
 		{"get what", []string{"get", "e"}, []string{"entries", "entry", "events", "embeddables", "embeddable", "experiments", "experiment"}},

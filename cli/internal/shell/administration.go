@@ -6,17 +6,22 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// AdministrationFlags are the flags of a command that calls the internal address: the project, the address, and the
-// admin key.
+// AdministrationFlags are the flags of a command that calls the internal address for a project: the project, the
+// address, and the admin key.
 type AdministrationFlags struct {
-	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+	AdministratorFlags
+}
+
+// AdministratorFlags are the flags of a command that calls the internal address: the address and the admin key.
+type AdministratorFlags struct {
 	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
 // Administrator returns a client of the internal address that sends the admin key. Without an admin key,
 // Administrator returns a usage error.
-func (f AdministrationFlags) Administrator(s *Session) (*client.Administrator, error) {
+func (f AdministratorFlags) Administrator(s *Session) (*client.Administrator, error) {
 	if f.AdminAPIKey == "" {
 		return nil, Usagef("no admin key: set LECTERN_ADMIN_API_KEY, or give --env-file")
 	}
