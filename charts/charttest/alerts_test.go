@@ -101,6 +101,9 @@ func alertCases() []alertCase {
 		{"LecternStandbyLeftOut", samples{`lectern_replica_up{component="entries", pod="entries-1", node="b"}`: "0x60"}, both(pod, labels{"node": "b"}), "entries-1 does not read from b: it does not answer, or lags too far."},
 		{"LecternStandbyLeftOut", samples{`lectern_replica_up{component="entries", pod="entries-1", node="b"}`: "1x60"}, nil, ""},
 
+		{"LecternHistoryLost", ofPod("lectern_feed_lost_total", "_x58 3 3"), entries, "The database of entries was restored: changes of 3 projects are lost since yesterday."},
+		{"LecternHistoryLost", ofPod("lectern_feed_lost_total", "0x60"), nil, ""},
+
 		{"LecternRecordsRejected", ingested("0+90x60", "0+10x60"), labels{"component": "entries", "resource": "events"}, "10% of the ingested events are rejected."},
 		{"LecternRecordsRejected", ingested("0+99x60", "0+1x60"), nil, ""},
 
