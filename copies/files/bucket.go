@@ -161,8 +161,11 @@ func (b *bucket) open(ctx context.Context, name string) (part, error) {
 
 func (b *bucket) write(ctx context.Context, name string, data []byte) error {
 	kind := "application/vnd.apache.parquet"
-	if name == verifiedName {
+	switch {
+	case name == verifiedName:
 		kind = "application/json"
+	case lostName.MatchString(name):
+		kind = "application/x-ndjson"
 	}
 	_, err := b.put(ctx, name, data, minio.PutObjectOptions{ContentType: kind})
 	return err

@@ -42,6 +42,8 @@ type bucket struct {
 	versions []stored // the newest of an object is its last one
 	// ignores conditions, lists versions without ids, and lists nothing that a client of versions understands.
 	ignores, anonymous, plain bool
+	versioned                 bool // keeps the past versions of objects
+	written                   int
 }
 
 func newBucket(t *testing.T) *bucket {
@@ -131,9 +133,9 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fail(http.StatusBadRequest, err.Error())
 			return
 		}
-		n := len(b.versions)
-		v := stored{Key: key, VersionID: fmt.Sprint("v", n), Size: len(data), ETag: fmt.Sprintf(`"%x"`, md5.Sum(data)), LastModified: "2022-01-01T00:00:00Z", data: data}
-		if at >= 0 && !b.anonymous {
+		b.written++
+		v := stored{Key: key, VersionID: fmt.Sprint("v", b.written), Size: len(data), ETag: fmt.Sprintf(`"%x"`, md5.Sum(data)), LastModified: "2022-01-01T00:00:00Z", data: data}
+		if at >= 0 && !b.anonymous && !b.versioned {
 			b.versions = slices.Delete(b.versions, at, at+1) // it keeps no versions
 		}
 		b.versions = append(b.versions, v)

@@ -27,7 +27,11 @@ func TestFolder(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	copytest.Run(t, func(t *testing.T) copytest.Kind { return &lake{newBucket(t)} })
+	copytest.Run(t, func(t *testing.T) copytest.Kind {
+		b := newBucket(t)
+		b.versioned = true
+		return &lake{b}
+	})
 }
 
 // TestUpgrades checks that the manifest and the files of each released version go on. The files of a folder also go on in
