@@ -5,8 +5,9 @@ import "context"
 // restoredAtOnce is how many projects one call of [Remover.Restored] passes.
 const restoredAtOnce = 1000
 
-// projectsAfter selects the next projects after the id $1, sorted by id. It is the only statement about all projects.
-var projectsAfter = "SELECT " + `project_id
+// projectsAfter selects the next projects after the id $1, sorted by id. No other statement is about all projects.
+const projectsAfter = `
+SELECT project_id
 FROM project_changes
 WHERE project_id > $1
 ORDER BY project_id

@@ -79,10 +79,11 @@ func TestGoldenStatements(t *testing.T) {
 }
 
 // TestStatements checks that every statement restricts each of its tables to one project, and reaches it by an index that
-// leads with the project. In a distributed database every statement is one task of one node.
+// leads with the project. In a distributed database every statement but projectsAfter is one task of one node.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	all := statements(t)
+	delete(all, "projectsAfter") // an administrator asks for all projects
 	if pgtest.Server(t).Citus() {
 		delete(all, "takeNumbers") // it is of plain Postgres
 	}

@@ -2127,6 +2127,13 @@ WHERE c.project_id = $1
 ORDER BY l.after
 LIMIT 1
 
+-- name: projectsAfter
+SELECT project_id
+FROM project_changes
+WHERE project_id > $1
+ORDER BY project_id
+LIMIT $2
+
 -- name: putEntries
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
