@@ -170,7 +170,7 @@ async function refusal(response: Response, key: string): Promise<APIError> {
     if (typeof error.code === "string" && typeof error.message === "string") {
       const details = { status, code: error.code, requestId, retryAfterMs, context };
       const { after } = context as Record<string, unknown>;
-      if (error.code === ("history_lost" as ErrorCode) && typeof after === "number") return new HistoryLostError(error.message, details, after);
+      if (error.code === "history_lost" && typeof after === "number") return new HistoryLostError(error.message, details, after);
       return new APIError(error.message, details);
     }
   } catch {
