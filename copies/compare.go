@@ -279,7 +279,7 @@ func (k *rows) fault(removal *rows, at int64, history bool) Fault {
 	fed := k.feed.Seq > 0
 	if k == removal {
 		switch {
-		case k.copies > 0 && k.copy.Seq > k.feed.Seq:
+		case k.copies > 0 && k.copy.Seq > min(k.feed.Seq, at):
 			return Extra
 		case !history || k.feed.Seq > at:
 			return "" // the copy has no list of removals, or this removal is newer than the copy
@@ -308,7 +308,7 @@ func (k *rows) fault(removal *rows, at int64, history bool) Fault {
 		return Missing
 	case copied && k.copies > 1:
 		return Doubled
-	case copied && (k.copy.Seq != k.feed.Seq || k.copy.Digest != k.feed.Digest):
+	case copied && (k.copy.Seq != k.feed.Seq || k.copy.Seq > at || k.copy.Digest != k.feed.Digest):
 		return Stale
 	}
 	return ""

@@ -236,6 +236,7 @@ func Run(t *testing.T, kind func(t *testing.T) Kind) {
 		{"whole", whole}, {"changes", changes}, {"killed", killed}, {"erased", erased}, {"project", project}, {"since", since},
 		{"faults of the API", faults}, {"follows", follows}, {"a removed project", removedProject}, {"another source", anotherSource},
 		{"masked", masked}, {"verified", verified}, {"lost history", lostHistory}, {"lost history of a first load", lostLoad}, {"lost for the most part", lostMost},
+		{"lost by hand", lostByHand},
 	} {
 		t.Run(promise.name, func(t *testing.T) {
 			t.Parallel()
