@@ -125,14 +125,22 @@ SELECT last_seq
 FROM project_changes
 WHERE project_id = $1`
 
-// positionOf selects the number of a project's newest change, and whether the server is a standby. If the position $2 is
-// in a stretch of lost numbers, positionOf also selects the stretch. A project without changes has no row.
+// positionOf selects the number of a project's newest change, and whether the server is a standby. If stretches of lost
+// numbers end after the position $2, positionOf also selects the first of them. A project without changes has no row.
 const positionOf = `
 SELECT c.last_seq, pg_is_in_recovery(), l.after, l.until
 FROM project_changes c
-LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.after < $2 AND l.until > $2
+LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.until > $2
 WHERE c.project_id = $1
 ORDER BY l.after
+LIMIT 1`
+
+// lostAround selects the end of a stretch of lost numbers that the position $2 is in. Without such a stretch there is no row.
+const lostAround = `
+SELECT until
+FROM lost_numbers
+WHERE project_id = $1 AND after < $2 AND until > $2
+ORDER BY until DESC
 LIMIT 1`
 
 // LastSeq reads the number of the project's newest change from the primary. The number is 0 for a project without
@@ -155,9 +163,9 @@ func newest(ctx context.Context, pool pgdb.Querier, projectID string) (last int6
 }
 
 // newestFor reads the number of the project's newest change from the primary, for a reader that has the changes up to
-// the number after. The error is a HistoryLost if the project has lost that number. In a project without changes, all numbers
-// are 0 and none is lost.
-func (s *Store) newestFor(ctx context.Context, projectID string, after int64) (last int64, err error) {
+// the number after. ahead reports that lost numbers follow that number. The error is a HistoryLost if the project has
+// lost that number. In a project without changes, all numbers are 0 and none is lost.
+func (s *Store) newestFor(ctx context.Context, projectID string, after int64) (last int64, ahead bool, err error) {
 	var standby bool
 	var lostAfter, lostUntil *int64
 	err = s.primary.Query(ctx, func(rows pgx.Rows) error {
@@ -170,15 +178,33 @@ func (s *Store) newestFor(ctx context.Context, projectID string, after int64) (l
 	}, positionOf, projectID, after)
 	switch {
 	case err != nil || last == 0:
-		return 0, err
-	case lostAfter != nil:
-		return 0, apierr.LostHistory(*lostAfter, lostUntil)
+		return 0, false, err
+	case lostAfter != nil && *lostAfter < after:
+		return 0, false, apierr.LostHistory(*lostAfter, lostUntil)
 	case after > last && standby:
-		return 0, apierr.NotAvailable(errBehind)
+		return 0, false, apierr.NotAvailable(errBehind)
 	case after > last:
-		return 0, apierr.LostHistory(last, nil)
+		return 0, false, apierr.LostHistory(last, nil)
 	}
-	return last, nil
+	return last, lostAfter != nil, nil
+}
+
+// soundFrom returns the first number from position on that the project has not lost.
+func (s *Store) soundFrom(ctx context.Context, projectID string, position int64) (int64, error) {
+	for {
+		before := position
+		err := s.primary.Query(ctx, func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := rows.Scan(&position); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, lostAround, projectID, position)
+		if err != nil || position == before {
+			return position, err
+		}
+	}
 }
 
 // errBehind is the cause of a 503 while the database of the primary is a standby, which may not have all changes yet.
@@ -188,7 +214,7 @@ var errBehind = errors.New("DATABASE_URL leads to a standby, which is behind the
 // after that number. All statements run on the primary. With a standby that lags, a reader would believe that it has
 // all changes. The error is a HistoryLost if the project has lost the number ask.After.
 func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
-	last, err := s.newestFor(ctx, ask.ProjectID, ask.After)
+	last, ahead, err := s.newestFor(ctx, ask.ProjectID, ask.After)
 	if err != nil {
 		return nil, err
 	}
@@ -196,20 +222,36 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	if last == 0 {
 		end = ask.After
 	}
-	list, err := lists.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), lists.Page{
-		After: lists.Position{Key: ask.After}, End: lists.Position{Key: end}, Format: ask.Format,
-		// A project has at most one change for each number. A reader that is nearly current gets a small page, which
-		// waits for no turn.
-		Limit: int(min(int64(ask.Limit), max(end-ask.After, 1))),
-	})
+	open := func(end int64, limit int) (*lists.List, error) {
+		return lists.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), lists.Page{
+			After: lists.Position{Key: ask.After}, End: lists.Position{Key: end}, Format: ask.Format, Limit: limit,
+		})
+	}
+	// A project has at most one change for each number. A reader that is nearly current gets a small page, which waits for
+	// no turn.
+	list, err := open(end, int(min(int64(ask.Limit), max(end-ask.After, 1))))
 	if err != nil {
 		return nil, err
 	}
-	page := &change.Page{List: list, Last: last, Examined: end}
-	if next := list.Next(); next != nil {
-		page.Examined, page.More = next.Key, true
+	next := list.Next()
+	if next == nil {
+		return &change.Page{List: list, Last: last, Examined: end}, nil
 	}
-	return page, nil
+	examined := next.Key
+	if ahead {
+		// An administrator may have said that numbers are lost whose changes are still there. A page never ends among
+		// these: its reader would be sent back for ever.
+		if examined, err = s.soundFrom(ctx, ask.ProjectID, next.Key); err != nil || examined > next.Key {
+			list.Close()
+		}
+		if err == nil && examined > next.Key {
+			list, err = open(examined, lists.All)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &change.Page{List: list, Last: last, Examined: examined, More: examined < last}, nil
 }
 
 // changeQuery returns a lists.Query for the changes of a project that have one of the types, by number.

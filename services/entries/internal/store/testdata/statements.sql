@@ -1872,6 +1872,13 @@ SELECT last_seq
 FROM project_changes
 WHERE project_id = $1
 
+-- name: lostAround
+SELECT until
+FROM lost_numbers
+WHERE project_id = $1 AND after < $2 AND until > $2
+ORDER BY until DESC
+LIMIT 1
+
 -- name: lostNumbers
 SELECT $3::bigint IS NOT NULL OR identity IS NOT NULL AND last_seq > 0, least(last_seq, $3), (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 3600000000 * (1 + (greatest(last_seq - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, 0) + 3600000000 - 1) / 3600000000)
 FROM project_changes
@@ -2122,7 +2129,7 @@ ORDER BY u.entry_id, p.part
 -- name: positionOf
 SELECT c.last_seq, pg_is_in_recovery(), l.after, l.until
 FROM project_changes c
-LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.after < $2 AND l.until > $2
+LEFT JOIN lost_numbers l ON l.project_id = $1 AND l.until > $2
 WHERE c.project_id = $1
 ORDER BY l.after
 LIMIT 1
