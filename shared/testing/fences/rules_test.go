@@ -136,7 +136,7 @@ func isCopies(path string) bool { return path == copies || strings.HasPrefix(pat
 // sharedFloors are the folders of shared that ship, from the top.
 var sharedFloors = []string{
 	"service", "ingest", "openapi", "auth", "http", "postgres", "redis", "trustedkeys", "limits", "telemetry", "apierr", "routes",
-	"config", "shutdown", "panics", "wire", "renewal",
+	"egressproxy", "roots", "config", "shutdown", "panics", "wire", "renewal",
 }
 
 // floorOf returns the index in [sharedFloors] of the folder of a package. The index is -1 if the package is not in one of
