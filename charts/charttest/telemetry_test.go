@@ -94,7 +94,7 @@ var (
 	texts     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 	selectors = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)?\{([^}]*)\}`)
 	grouping  = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
-	durations = regexp.MustCompile(`\[[^\]]*\]`)
+	durations = regexp.MustCompile(`\[[^\]]*\]|\boffset\s+\w+`)
 	word      = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*(\s*\()?`)
 	labelName = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)`)
 )
