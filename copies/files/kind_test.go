@@ -429,14 +429,14 @@ func (l *lake) Injuries(*testing.T) [][]copytest.Injury {
 			set(schema, r, "entry_id", "en_5")
 			return append(rows, r)
 		}, "extra entry_removed en_5", "missing entry en_5", "missing event en_5/10", "missing event en_5/11"),
-	}, {{"rows and numbers in the manifest", func(t *testing.T) []string {
+	}, {{Name: "rows and numbers in the manifest", Do: func(t *testing.T) []string {
 		m := l.manifest(t)
 		l.editManifest(t, func(entries, events []any) {
 			entries[0].(row)["files"].([]any)[0].(row)["first_seq"] = 1
 			events[0].(row)["rows"] = 1
 		})
 		return []string{"stale file " + m.Entries[0].Files[0].Path, "stale file " + m.Events[0].Path}
-	}}}, {{"embeddables in the manifest", func(t *testing.T) (names []string) {
+	}}}, {{Name: "embeddables in the manifest", Do: func(t *testing.T) (names []string) {
 		for _, r := range l.Read(t)["entries"] {
 			names = append(names, "stale entry "+r["entry_id"].(string))
 		}
