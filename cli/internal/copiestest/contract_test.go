@@ -85,7 +85,7 @@ func TestFakeFeed(t *testing.T) {
 			p := page(fmt.Sprint(types), client.ChangeQuery{Types: types, PageSize: 1})
 			page("rest", client.ChangeQuery{Types: types, Cursor: p.NextCursor})
 		}
-		for i, after := range []string{"now", "0", fmt.Sprint(all.Changes[1].Seq), fmt.Sprint(all.Changes[1].Seq + 1), "x", "-1"} {
+		for i, after := range []string{"now", "0", fmt.Sprint(all.Changes[1].Seq), fmt.Sprint(all.Changes[2].Seq - 1), "x", "-1"} {
 			page(fmt.Sprint("after ", i), client.ChangeQuery{After: after})
 		}
 		for _, id := range []string{"en_1", "en_2"} {
