@@ -586,7 +586,7 @@ func TestPostgresInADatabaseOfOthers(t *testing.T) {
 	for i, tt := range []struct{ name, do, undo, says string }{
 		{"publications", `SELECT 1`, ``, ``},
 		{"an identity of none", `ALTER TABLE ` + tables + ` REPLICA IDENTITY NOTHING`, `ALTER TABLE ` + tables + ` REPLICA IDENTITY DEFAULT`, "a publication has one of the copy's tables"},
-		{"a column list", `CREATE PUBLICATION of_contacts FOR TABLE ` + tables + ` (contact_id)`, `DROP PUBLICATION of_contacts`, "publishes them without the columns of their keys"},
+		{"a column list", `CREATE PUBLICATION of_contacts FOR TABLE ` + tables + ` (contact_id)`, `DROP PUBLICATION of_contacts`, "published without the columns of the key"},
 		{"row security", `ALTER TABLE ` + tables + ` ENABLE ROW LEVEL SECURITY`, `ALTER TABLE ` + tables + ` DISABLE ROW LEVEL SECURITY`, ``},
 		{"row security of owners", `ALTER TABLE ` + tables + ` ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`, `ALTER TABLE ` + tables + ` DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY`, "row security must not apply"},
 		{"settings of the role", `ALTER ROLE ` + role + ` SET statement_timeout = '200ms'; ALTER ROLE ` + role + ` SET search_path = public, pg_temp;
