@@ -1,5 +1,7 @@
-// Package roots has the process trust certificate authorities in addition to those of the system. The Go runtime keeps the authorities
-// for all outgoing TLS in one place, so the package needs no part in any connection.
+// Package roots has the process trust certificate authorities in addition to those of the system. The Go runtime keeps
+// the authorities for all outgoing TLS in one place, so the package needs no part in any connection. The main package of
+// the program has the line //go:debug x509usefallbackroots=1, with which these authorities replace the system's (see
+// x509.SetFallbackRoots).
 package roots
 
 import (
@@ -8,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 
 	"github.com/lectern-dev/lectern/shared/config"
 )
@@ -22,7 +23,7 @@ type Config struct {
 }
 
 // Trust adds the authorities of CAFile to those of the system, for the whole process. A process calls Trust at most once,
-// before its first connection. The error is a [*config.Fault].
+// before its first connection. The error is a [*config.Fault], or says that the program lacks the line.
 func (c Config) Trust() error {
 	if c.CAFile == "" {
 		return nil
@@ -38,11 +39,10 @@ func (c Config) Trust() error {
 	if err != nil || !pool.AppendCertsFromPEM(pem) {
 		return config.Invalid("CA_FILE", c.CAFile, "a file that can be read, with certificates in PEM")
 	}
-	// With this setting, the pool replaces the system's (see x509.SetFallbackRoots).
-	if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",x509usefallbackroots=1", ",")); err != nil {
-		return err
-	}
 	x509.SetFallbackRoots(pool)
+	if now, err := x509.SystemCertPool(); err != nil || !now.Equal(pool) {
+		return errors.New("CA_FILE has no effect: the program was built without //go:debug x509usefallbackroots=1")
+	}
 	return nil
 }
 

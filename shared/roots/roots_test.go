@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 package roots_test
 
 import (

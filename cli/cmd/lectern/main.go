@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command lectern runs the platform on this machine, gets data in and out, and manages API keys. lectern --help lists
 // the commands.
 package main

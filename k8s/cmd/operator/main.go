@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by the
 // environment. Its command retention is the retention job. Its command uninstall removes the operator's finalizers and
 // Lease. Its command migrate migrates the key database.

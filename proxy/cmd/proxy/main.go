@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment. This build
 // reads its policy from a folder of manifests.
 package main

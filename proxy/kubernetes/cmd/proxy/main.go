@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment. Its policy
 // comes from the folder in PROXY_MANIFESTS, or else from the Kubernetes cluster.
 package main

@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command console serves the web console, a static application. The service has no database.
 package main
 

@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command embeddables serves a project's embeddables and their versions (operations 5 and 6 of the API), and migrates
 // their database.
 package main

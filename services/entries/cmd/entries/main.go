@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command entries serves a project's entries, their events and page views, the change feed and the insights. The
 // internal listener takes in records, and removes records for administrators. The argument migrate migrates the
 // database instead.

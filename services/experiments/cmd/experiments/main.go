@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command experiments serves a project's experiments, with the history of their statuses. The internal listener takes
 // in experiments, and removes the experiments of a project for administrators. The argument migrate migrates the
 // database instead.

@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 // Command region serves the look-up of a project's region and offset, the projects themselves, and the administration
 // of API keys. The command also serves the published description of the API with its reference page. The argument
 // migrate migrates the database instead.
