@@ -14,6 +14,7 @@ import (
 // TestFormerValues replaces the value of a credential. The endpoint keeps a former value for 24 hours, and no more values
 // than its limit.
 func TestFormerValues(t *testing.T) {
+	// Each sleep advances the clock of the bubble, and takes no time.
 	synctest.Test(t, func(t *testing.T) {
 		var store policy.Store
 		var first *policy.Endpoint

@@ -49,7 +49,7 @@ func printKey(s *shell.Session, out shell.OutputFlags, minted client.MintedAPIKe
 
 // keyFlags are the flags of a new key or grant.
 type keyFlags struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 	Name      string        `help:"Its name for people." placeholder:"TEXT"`
 	Scope     []string      `help:"Its permissions: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
 	ExpiresIn time.Duration `help:"End it after this time, such as 30d. Default: never." placeholder:"DURATION"`
@@ -148,7 +148,7 @@ func identityOf(key client.APIKey) string {
 }
 
 type keysList struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 	shell.OutputFlags
 }
 
@@ -208,7 +208,7 @@ func when(t *time.Time) string {
 }
 
 type keysRotate struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 	Overlap time.Duration `default:"1d" min:"0" help:"How long the old key stays valid; 0 ends it at once. Default: ${default}." placeholder:"DURATION"`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
 
@@ -241,7 +241,7 @@ func (k *keysRotate) Run(s *shell.Session) error {
 }
 
 type keysRevoke struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 	ID string `arg:"" help:"The id of the key to end, as keys list shows it."`
 }
 

@@ -12,7 +12,7 @@ WITH forbidden (variable, on_table, on_column) AS (
 	SELECT on_table IS NULL AS owns, concat_ws(', ', on_table, on_column) AS rights,
 		rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls AS powerful,
 		coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS creates,
-		-- Before the first migration, there are no tables. The role of ingest may remove rows of these two.
+		-- Before the first migration, there are no tables. The role of ingest may remove rows of projects and lost_numbers.
 		(SELECT min(relname::text) FROM pg_class AS c
 			WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('projects', 'lost_numbers')
 				AND (has_table_privilege(c.oid, on_table) OR has_any_column_privilege(c.oid, on_column))) AS changes

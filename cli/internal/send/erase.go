@@ -12,7 +12,7 @@ import (
 
 // Erase is the command lectern erase, which removes an entry, all data of a contact, or a whole project for good.
 type Erase struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 	shell.ServerFlags
 
 	Entry   string `help:"Remove the entry of this id, and its events." placeholder:"ID"`

@@ -9,7 +9,7 @@ import (
 
 // Purge is the command lectern purge, which removes entries that were last updated before a given time.
 type Purge struct {
-	shell.AdministrationFlags
+	shell.ProjectAdministratorFlags
 
 	Before    shell.Moment  `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
 	OlderThan time.Duration `help:"Remove entries that were last updated longer ago than this, such as 400d." placeholder:"DURATION"`

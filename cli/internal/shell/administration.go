@@ -6,9 +6,9 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// AdministrationFlags are the flags of a command that calls the internal address for a project: the project, the
+// ProjectAdministratorFlags are the flags of a command that calls the internal address for a project: the project, the
 // address, and the admin key.
-type AdministrationFlags struct {
+type ProjectAdministratorFlags struct {
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	AdministratorFlags
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// positionOf returns the number of the project's newest change, at which a reader is who has all changes.
+// positionOf returns the number of the newest change of the project. A reader with all changes has this position.
 func positionOf(t testing.TB, s *servicetest.Service, key string) int64 {
 	t.Helper()
 	_, a := changesOf(t, s, key, feed+"?after=now")

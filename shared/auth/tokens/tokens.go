@@ -110,7 +110,8 @@ type issuer struct {
 	keys *keySet
 }
 
-// NewVerifier returns a Verifier, which reads keys through the proxy if there is one. The error names the CAFile of an issuer that cannot be read.
+// NewVerifier returns a Verifier that reads keys through the proxy, if there is a proxy. The error names the CAFile of an
+// issuer that cannot be read.
 func NewVerifier(issuers Issuers, proxy egressproxy.Config, log *slog.Logger) (*Verifier, error) {
 	v := &Verifier{issuers: map[string]*issuer{}}
 	for _, config := range issuers {
