@@ -6,6 +6,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/issuertest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -27,6 +28,7 @@ func TestPagesOfMyProjects(t *testing.T) {
 	revoked := grant(t, s, "pr_3", object{"identity": object{"issuer": issuer.URL, "group": "b"}})
 	must(t, s, "DELETE", "pr_3/keys/"+revoked, "")
 
+	eventually.True(t, "the service knows the imported key", func() bool { return s.Get(t, key, "/me/projects").Status == 200 })
 	first, a := s.List(t, key, "/me/projects")
 	rest, last := s.List(t, key, "/me/projects?cursor="+a.Header.Get("X-Next-Cursor"))
 	if len(first) != 1000 || len(rest) != number-1000 || rest[0]["projectId"] != "pr_1000" || last.Header.Get("Link") != "" {
