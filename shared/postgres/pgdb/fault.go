@@ -65,6 +65,16 @@ func transient(err error) bool {
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
 }
 
+// TimedOut reports whether a statement failed with err because it ran longer than it may: by the server's
+// statement_timeout, or by the limit of the pool itself, which is the only one where STATEMENT_TIMEOUT is 0.
+func TimedOut(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code == "57014" // query_canceled
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return !connecting && errors.Is(err, context.DeadlineExceeded)
+}
+
 // TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) is the code of a transient fault,
 // which a retry may overcome.
 func TransientState(code string) bool {

@@ -140,8 +140,8 @@ func TestAFullPoolAnswersInTime(t *testing.T) {
 func TestStatementTimeout(t *testing.T) {
 	url := pgtest.Database(t, pgtest.Notes()).ReaderURL
 	p := pgtest.Pool(t, url, pgdb.Options{StatementTimeout: 50 * time.Millisecond})
-	if _, err := p.Exec(t.Context(), `SELECT pg_sleep(60)`); !isUnavailable(err) {
-		t.Errorf("a slow statement: %v, want unavailable", err)
+	if _, err := p.Exec(t.Context(), `SELECT pg_sleep(60)`); !isUnavailable(err) || !pgdb.TimedOut(err) {
+		t.Errorf("a slow statement: %v, want unavailable, by its time-out", err)
 	}
 	var jit string
 	if err := p.QueryRow(t.Context(), []any{&jit}, `SHOW jit`); err != nil || jit != "off" {
@@ -186,8 +186,8 @@ func TestOwnTimeout(t *testing.T) {
 			eventually.Succeeds(t, "the session has no time-out", func() error {
 				return p.QueryRow(t.Context(), []any{&pid, new(string)}, `SELECT pg_backend_pid(), set_config('statement_timeout', '0', false)`)
 			})
-			if err := run(p); !isUnavailable(err) {
-				t.Errorf("%v, want unavailable", err)
+			if err := run(p); !isUnavailable(err) || !pgdb.TimedOut(err) {
+				t.Errorf("%v, want unavailable, by its time-out", err)
 			}
 			activity(t, admin, `NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active')`, pid)
 			eventually.Succeeds(t, "the next caller gets a connection", func() error { return p.Ping(t.Context()) })

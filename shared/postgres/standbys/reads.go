@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
 
@@ -234,13 +233,12 @@ func (s *standby) query(ctx context.Context, read func(rows pgx.Rows) error, sql
 		readErr = read(&seen)
 		return readErr
 	}, sql, args...)
-	pg, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil, ctx.Err() != nil, readErr != nil && errors.Is(err, readErr):
 		return false, err
 	case bounded.Err() != nil: // the checks found that the standby fails
 		err = apierr.NotAvailable(err)
-	case pg != nil && pg.Code == "57014": // a time-out: the statement would take as long on the primary
+	case pgdb.TimedOut(err): // the statement would take as long on the primary
 		return false, err
 	}
 	return !seen.Seen, err

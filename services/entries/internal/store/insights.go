@@ -77,8 +77,7 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 	}
 	err := lists.Limited(ctx, func() error {
 		err := run(s.pool)
-		pg, ok := errors.AsType[*pgconn.PgError](err)
-		if seen.Seen && lists.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) && (!ok || pg.Code != "57014") {
+		if seen.Seen && lists.Retryable(err) && !pgdb.TimedOut(err) {
 			err = run(s.primary)
 		}
 		return err

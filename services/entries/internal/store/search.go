@@ -1,15 +1,13 @@
 package store
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -68,10 +66,9 @@ func searches(l entry.List) bool {
 	return slices.ContainsFunc(l.Conditions, func(c entry.Condition) bool { return c.Field == "entry_data" })
 }
 
-// tooLarge returns a QuestionTooLarge with the cause err if Postgres ended a statement by its time-out, and otherwise
-// err.
+// tooLarge returns a QuestionTooLarge with the cause err if a statement ran longer than it may, and otherwise err.
 func tooLarge(err error) error {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" { // query_canceled
+	if pgdb.TimedOut(err) {
 		return tooLong(err)
 	}
 	return err
