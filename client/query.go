@@ -84,8 +84,9 @@ type EntryQuery struct {
 	// AnswerKey, if set, is that key. Answer is JSON, as in [AnswerValue]; an empty Answer selects all.
 	Answer    string `query:"answer"`
 	AnswerKey string `query:"answer_key"`
-	// Search selects entries with an answer that contains this text of 3 to 256 characters, in any letter case; empty
-	// is any.
+	// Search selects entries in which each word of this text occurs in an answer or an id, in any letter case. A word
+	// of digits also matches digits with blanks, brackets and hyphens between them. The text has 3 to 256 characters;
+	// empty is any.
 	Search string `query:"search"`
 }
 

@@ -137,7 +137,7 @@ func TestLongSearch(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		want []string
-	}{{"ada@EXAMPLE", []string{"en_0"}}, {"Lovelace", []string{"en_0"}}, {"30 1234", []string{"en_1"}}, {"example.org", []string{"en_0", "en_1"}}} {
+	}{{"ada@EXAMPLE", []string{"en_0"}}, {"lovelace ada", []string{"en_0"}}, {"4930123", []string{"en_1"}}, {"en_2", []string{"en_2"}}, {"co_1 Alan", []string{"en_2"}}, {"example.org", []string{"en_0", "en_1"}}} {
 		search(tt.text)
 		b.ids(tt.text, tt.want)
 		if query := url.QueryEscape(tt.text); !strings.HasSuffix(b.address(), "?search="+query) {
@@ -147,10 +147,6 @@ func TestLongSearch(t *testing.T) {
 	search("ab")
 	b.shows("Type at least 3 characters.")
 	b.ids("those found before", []string{"en_0", "en_1"})
-	search("en_2")
-	b.until("the entry of this id", `document.querySelector("[aria-label='Found by id'] a")?.pathname.endsWith("/entries/en_2") && document.querySelector("[data-state=empty]")`)
-	search("co_1")
-	b.until("the contact of this id", `document.querySelector("[aria-label='Found by id'] a")?.pathname.endsWith("/contacts/co_1")`)
 	b.clickText("Clear filters")
 	b.rows(3)
 	b.press("/")

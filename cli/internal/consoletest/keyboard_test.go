@@ -94,7 +94,7 @@ func TestLongShortcuts(t *testing.T) {
 	mail := "visitor" + strings.TrimPrefix(entry.ContactID, "con_") + "@example.org"
 	b.press("/")
 	focus("the search", `e.role === "combobox"`)
-	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Embeddable"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {mail, "Contact"}, {"nothing of the kind", "Entries with this in an answer"}} {
+	for _, tt := range [][2]string{{"as headline", "Experiment"}, {headline, "Experiment"}, {solar, "Embeddable"}, {w.EntryID, "Entry"}, {entry.ContactID, "Contact"}, {mail, "Contact"}, {"nothing of the kind", "Entries with these words"}} {
 		typed, want := tt[0], tt[1]
 		b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent(typed))
 		b.until("what "+typed+" finds", `document.querySelector("[data-search=done]") && document.activeElement.value === `+quote(typed)+` && (document.querySelector("[role=option] .muted")?.innerText ?? "") === `+quote(want))

@@ -49,7 +49,7 @@ type entryFilterFlags struct {
 	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
 	Answer        string       `help:"Only entries with this answer: JSON, such as '\"Yes\"' or 100." placeholder:"JSON"`
 	AnswerKey     string       `help:"The key of entry_data that has the answer." placeholder:"KEY"`
-	Search        string       `help:"Only entries with an answer that contains this text, in any letter case." placeholder:"TEXT"`
+	Search        string       `help:"Only entries in which each word of this text is in an answer or an id, in any letter case." placeholder:"TEXT"`
 	Sort          string       `enum:"updated_at,created_at," default:"" help:"updated_at, which is the default, or created_at." placeholder:"KEY"`
 }
 

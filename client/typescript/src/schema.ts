@@ -2294,7 +2294,8 @@ export interface components {
          */
         keyOfAnswer: string;
         /**
-         * @description Only entries with an answer, a text or a number, that contains this text. The letter case is ignored.
+         * @description Only entries in which each word of this text occurs in an answer, a text or a number, or in an id. The letter case is
+         *     ignored. A word of digits also matches digits with blanks, brackets and hyphens between them.
          * @example ada@example.com
          */
         searchAnswers: string;
@@ -2525,7 +2526,8 @@ export interface operations {
                  */
                 answer_key?: components["parameters"]["keyOfAnswer"];
                 /**
-                 * @description Only entries with an answer, a text or a number, that contains this text. The letter case is ignored.
+                 * @description Only entries in which each word of this text occurs in an answer, a text or a number, or in an id. The letter case is
+                 *     ignored. A word of digits also matches digits with blanks, brackets and hyphens between them.
                  * @example ada@example.com
                  */
                 search?: components["parameters"]["searchAnswers"];

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -154,7 +158,7 @@ func TestFilterByAnswers(t *testing.T) {
 		`answer="Yes"`: "0 1 2 3", `answer="Yes"&answer_key=q`: "0 1 3", `answer= "\u0059es" &answer_key=other`: "2", `answer="No"`: "1",
 		`answer=100`: "0 2", `answer="100"`: "1", `answer=true`: "6", `answer=[1]`: "6", `answer={"a":1}`: "6", `answer=["Yes","No"]`: "1",
 		`answer="Y\"es"`: "8", `answer=123456789012345678`: "8", `answer=123456789012345680`: "",
-		`search=yes`: "0 1 2 3", `search=ZOË@`: "0", `search=345678`: "8", `search=100`: "0 1 2", `search=50% o`: "6", `search=50_ o`: "", `search=a_b (c)`: "6", `search=y"e`: "8",
+		`search=yes`: "0 1 2 3", `search=ZOË@`: "0", `search=345678`: "8", `search=100`: "0 1 2", `search=50% o`: "6", `search=50_ o`: "", `search=ex  YES`: "0", `search=yes co_`: "0 1 2 3", `search=a_b (c)`: "6", `search=y"e`: "8",
 		`search=yes&answer=100&embeddable_id=emb_1`: "0 2",
 	} {
 		values := url.Values{}
@@ -169,7 +173,7 @@ func TestFilterByAnswers(t *testing.T) {
 	}
 	for query, parameter := range map[string]string{
 		"answer=": "answer", "answer=Yes": "answer", "answer=1+2": "answer", "answer=%22%5Cu0000%22": "answer", "answer=1e99999": "answer", "answer_key=q": "answer",
-		"search=ab": "search", "search=abc%00": "search",
+		"search=ab++": "search", "search=+++": "search", "search=abc%00": "search",
 	} {
 		if a := s.Get(t, key, path+"&"+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {
 			t.Errorf("%s: %d %s", query, a.Status, a.Body)
@@ -182,4 +186,82 @@ func TestFilterByAnswers(t *testing.T) {
 	if log := s.Log(); strings.Contains(log, canary) {
 		t.Errorf("the log has the search: %s", log)
 	}
+}
+
+// TestSearchByWords compares searches for random words with what Go finds in the same entries.
+func TestSearchByWords(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	random := rand.New(rand.NewPCG(61, 4))
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
+	answers := []string{
+		"Søren", "SØREN O'Brien", "Priya", "Quinn", "ada@Example.com", "+1 555 0188", "(555) 018-8", "5550188", "555.0188", "1 e3", "a\nb \"c\"", "C:\\temp", "50%", "a_b", "", "Straße",
+	}
+	numbers := []string{"5550188", "5.550188e6", "1e3", "-12.50", "0"}
+	queries := []string{
+		"søren", "Sø", "o'brien", "priya", "QUINN", "ada@example.com", "example", "5550188", "+1555", "0188", "555", "000", "-12.5", "1e3", "b", `"c"`, `c:\`, "%", "a_", "STRASSE", "straße", "en_1", "co_", "7", "emb", "hidden", "]", "x",
+	}
+	var stored []object
+	for i := range 60 {
+		data := object{"name": pick(answers), "list": []any{pick(answers), json.Number(pick(numbers))}, "deep": object{"hidden": "hidden"}, "n": json.Number(pick(numbers))}
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		escape := []string{"ø", "\\u00f8"}[i%2]
+		e := servicetest.With(newEntry(project, fmt.Sprint("en_", i), at(i)), "entry_data", strings.NewReplacer("ø", escape, "ß", "\\u00df").Replace(string(text)))
+		s.MustIngest(t, "entries", e)
+		stored = append(stored, e)
+	}
+	for range 150 {
+		words := []string{pick(queries), pick(queries), pick(queries)}[random.IntN(3):]
+		text := strings.Join(words, " ")
+		if len([]rune(text)) < 3 {
+			continue
+		}
+		var want []string
+		for _, e := range stored {
+			if !slices.ContainsFunc(words, func(word string) bool { return !hasWord(t, e, word) }) {
+				want = append(want, e["entry_id"].(string))
+			}
+		}
+		found := servicetest.Column(s.Walk(t, key, "/projects/"+project+"/entries?direction=asc&limit=100&search="+url.QueryEscape(text), nil), "entry_id")
+		if diff := cmp.Diff(want, found, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("search for %q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// hasWord reports whether an entry has a word in its ids or its answers.
+func hasWord(t *testing.T, e object, word string) bool {
+	t.Helper()
+	var data struct {
+		Name string
+		List []any
+		N    float64
+	}
+	if err := json.Unmarshal([]byte(e["entry_data"].(string)), &data); err != nil {
+		t.Fatal(err)
+	}
+	joined := regexp.MustCompile(`([0-9])[-() ]+([0-9])`)
+	word = strings.ToLower(word)
+	for _, in := range append([]any{e["entry_id"], e["contact_id"], e["group_id"], e["embeddable_id"], data.Name, data.N}, data.List...) {
+		if n, ok := in.(float64); ok {
+			in = strconv.FormatFloat(n, 'f', -1, 64)
+			if n == -12.5 {
+				in = "-12.50" // a number keeps its digits
+			}
+		}
+		text := strings.ToLower(in.(string))
+		if strings.Trim(strings.TrimPrefix(word, "+"), "0123456789") == "" {
+			for joined.MatchString(text) {
+				text = joined.ReplaceAllString(text, "$1$2")
+			}
+		}
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
 }

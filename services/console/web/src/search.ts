@@ -8,8 +8,11 @@ import { address } from "./router.ts";
 export const shortest = 3;
 export const longest = 256;
 
-/** isSearch reports whether the API looks for a text in answers. */
-export const isSearch = (text: string): boolean => [...text].length >= shortest && [...text].length <= longest;
+/** isSearch reports whether the API looks for the words of a text. */
+export function isSearch(text: string): boolean {
+  const { length } = [...text.trim().replace(/\s+/g, " ")];
+  return length >= shortest && length <= longest;
+}
 
 /** Hit is a page that a search found. */
 export interface Hit {

@@ -18,7 +18,7 @@ const (
 	minSearch      = 3    // characters
 	maxSearch      = 256
 	answerForm     = `JSON of at most 1000 bytes, such as "Yes", 100 or true, that Postgres can store`
-	searchForm     = "a text of 3 to 256 characters without U+0000"
+	searchForm     = "words of 3 to 256 characters in all without U+0000"
 )
 
 // greatExponent finds an exponent of four or more digits in JSON, also within a text. Postgres may not be able to store
@@ -44,10 +44,10 @@ func readAnswer(q *httpapi.Query, name string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// readSearch reads a query parameter with a text that answers must contain. If the text has not 3 to 256 characters
-// or contains NUL, readSearch records a fault in q.
+// readSearch reads a query parameter with words that answers must contain, and returns the words with one blank between
+// them. If these are not 3 to 256 characters, or contain NUL, readSearch records a fault in q.
 func readSearch(q *httpapi.Query, name string) string {
-	text := q.Text(name)
+	text := strings.Join(strings.Fields(q.Text(name)), " ")
 	if n := utf8.RuneCountInString(text); n < minSearch || n > maxSearch || strings.Contains(text, "\x00") {
 		q.Fail(name, searchForm)
 	}

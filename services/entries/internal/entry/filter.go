@@ -24,7 +24,7 @@ const (
 	Number                // the field is this number (int64)
 	Answers               // an answer in the field equals this JSON (string)
 	AnswerKey             // the condition Answers is about this key alone (string)
-	Contains              // an answer in the field contains this text, in any letter case (string)
+	Contains              // each word of this text is in an answer in the field or in an id, in any letter case (string)
 )
 
 // Filter is a query parameter of the API that selects entries by one field.

@@ -43,6 +43,9 @@ func entryList(columns string, l entry.List) (lists.Statements, []any) {
 	list := directed{lists.Keyset{
 		Table: "entries", Columns: columns, Key: l.Sort.String() + ", entry_id", Where: where, Parameters: len(s.args),
 	}, l.Descending}
+	if searches(l) {
+		return list.Statements(l.Descending), s.args // each text has a statement of its own
+	}
 	sql, ok := built.Load(list)
 	if !ok {
 		sql, _ = built.LoadOrStore(list, list.Statements(l.Descending))

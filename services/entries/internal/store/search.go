@@ -32,20 +32,54 @@ func (s *statement) answers(json string, key any) string {
 	return sql + ")"
 }
 
-// contains returns the SQL condition for entries with an answer that contains text in any letter case. Only answers
-// that are texts or numbers count.
+// identifiers is an SQL expression for the ids of an entry, each on a line.
+const identifiers = `entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id`
+
+// Words by how Postgres looks for them. A word of digits also matches digits with blanks, brackets and hyphens between
+// them, as in numbers of phones.
+var (
+	digits = regexp.MustCompile(`^\+?[0-9]+$`)
+	number = regexp.MustCompile(`^[-0-9.]+$`) // may be a part of a JSON number, which never shows an exponent
+)
+
+// contains returns the SQL condition for entries in which each word of text occurs in an answer or in an id, in any
+// letter case. Only answers that are texts or numbers count.
+//
+// Data without an escape or an exponent contains a word unchanged. So Postgres need not parse most entries, and runs
+// the cheap conditions first.
 func (s *statement) contains(text string) string {
-	pattern := s.arg(foldPattern(text)) + "::text"
-	// Data without an escape or an exponent contains an answer unchanged. So Postgres need not parse most entries.
-	return "(entry_data ~ " + pattern + " OR entry_data ~ '\\\\|[0-9][eE]') AND EXISTS (SELECT FROM jsonb_each(" + carefulData +
-		") f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND (v #>> '{}') COLLATE \"C\" ~ " + pattern + ")"
+	var conditions []string
+	for word := range strings.FieldsSeq(text) {
+		var found func(in string) string
+		if ascii := !strings.ContainsFunc(word, func(r rune) bool { return r > unicode.MaxASCII }); ascii && !digits.MatchString(word) {
+			word := s.arg(strings.ToLower(word))
+			found = func(in string) string { return "strpos(lower((" + in + `) COLLATE "C"), ` + word + "::text) > 0" }
+		} else {
+			pattern := s.arg(foldPattern(word))
+			found = func(in string) string { return "(" + in + `) COLLATE "C" ~ ` + pattern + "::text" }
+		}
+		perhaps := found(identifiers+` || E'\n' || entry_data`) + ` OR strpos(entry_data, '\') > 0`
+		if number.MatchString(word) {
+			perhaps += ` OR entry_data ~ '[0-9][eE]'`
+		}
+		conditions = append(conditions, "("+perhaps+")", "("+found(identifiers)+" OR EXISTS (SELECT FROM jsonb_each("+carefulData+
+			") f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND "+found("v #>> '{}'")+"))")
+	}
+	return strings.Join(conditions, " AND ")
 }
 
-// foldPattern returns a regular expression of Postgres for a text in any letter case, by Unicode's simple folding.
-// The function lower() of Postgres folds no more than ASCII in some databases.
-func foldPattern(text string) string {
+// foldPattern returns a regular expression of Postgres for a word in any letter case, by Unicode's simple folding.
+// ASCII letters stay ASCII. The function lower() of Postgres folds no more than ASCII in some databases.
+func foldPattern(word string) string {
 	var b strings.Builder
-	for _, r := range text {
+	between := ""
+	if digits.MatchString(word) {
+		between = "[][() \u00a0-]*"
+	}
+	for i, r := range word {
+		if i > 0 {
+			b.WriteString(between)
+		}
 		if unicode.SimpleFold(r) == r {
 			b.WriteString(regexp.QuoteMeta(string(r)))
 			continue
@@ -53,7 +87,9 @@ func foldPattern(text string) string {
 		b.WriteRune('[')
 		b.WriteRune(r)
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-			b.WriteRune(other)
+			if r > unicode.MaxASCII || other <= unicode.MaxASCII {
+				b.WriteRune(other)
+			}
 		}
 		b.WriteRune(']')
 	}

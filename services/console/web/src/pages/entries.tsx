@@ -17,7 +17,7 @@ import { FirstEntry } from "../ui/first.tsx";
 import { EmbeddableHead } from "../ui/frame.tsx";
 import { Chip, PageHead, Removing, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
-import { ById, SearchField } from "../ui/search.tsx";
+import { SearchField } from "../ui/search.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** How many entries a page of the table has. */
@@ -111,7 +111,6 @@ export function Entries({ project }: { project: string }) {
         )}
       </form>
       {span && period.named !== "0" && !period.from && !period.to && <p class="muted small">{spanText(span)}</p>}
-      {search && faults.length === 0 && <ById project={project} id={search} />}
       {faults.length > 0 ? (
         <Faults faults={faults} />
       ) : (

@@ -93,7 +93,7 @@ export function Search({ project, close }: { project: string; close: () => void 
     ]),
   ];
   const nothing = hits.length === 0;
-  if (isSearch(id)) hits.push({ label: id, what: "Entries with this in an answer", to: address(project, "entries", "", { search: id }) });
+  if (isSearch(id)) hits.push({ label: id, what: "Entries with these words", to: address(project, "entries", "", { search: id }) });
   const chosen = Math.min(active, hits.length - 1);
   // The visitor pressed Enter before the answer was there.
   const entered = useRef(false);
@@ -104,7 +104,7 @@ export function Search({ project, close }: { project: string; close: () => void 
   const said =
     found.state === "loading" ? "Looking…"
     : found.error ? found.error.message
-    : nothing ? `Nothing has this title or id. Ids of entries and contacts must be complete.${isSearch(id) ? " Enter looks in the answers." : ""}`
+    : nothing ? `Nothing has this title or id.${isSearch(id) ? " Enter looks for the words in entries." : ""}`
     : "Embeddables and experiments by title or id, contacts by id or e-mail, entries by id or by an answer.";
 
   const open = (hit: Hit | undefined) => {

@@ -1,11 +1,9 @@
-// The search of the entries page: by what answers contain, or by a complete id.
+// The search of the entries page: by the words of answers and ids.
 import { useEffect, useState } from "preact/hooks";
-import { useLoad } from "../load.ts";
 import { filter } from "../router.ts";
-import { byId, isSearch, longest, shortest } from "../search.ts";
-import { Text } from "./parts.tsx";
+import { isSearch, longest, shortest } from "../search.ts";
 
-/** SearchField takes a text that answers contain. A text that is too short is not sent. */
+/** SearchField takes words of answers or ids. A text that is too short is not sent. */
 export function SearchField({ value }: { value: string }) {
   const [typed, setTyped] = useState(value);
   const [short, setShort] = useState(false);
@@ -37,16 +35,4 @@ export function SearchField({ value }: { value: string }) {
       {short && <span id="short" class="small" role="alert">Type at least {shortest} characters.</span>}
     </label>
   );
-}
-
-/** ById offers the entry or the contact that has the text as its id. */
-export function ById({ project, id }: { project: string; id: string }) {
-  const { value } = useLoad(({ client, signal }) => byId(client, project, id, signal), ["by id", project, id]);
-  return value && value.length > 0 ? (
-    <ul class="rows card" aria-label="Found by id">
-      {value.map(({ label, what, to }) => (
-        <li key={to}><a href={to}><Text>{label}</Text></a> <span class="muted small">{what} with this id</span></li>
-      ))}
-    </ul>
-  ) : null;
 }
