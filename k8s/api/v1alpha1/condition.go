@@ -24,7 +24,7 @@ const (
 	ReasonConflict = "Conflict"
 	// ReasonInvalid: the value of a field is not allowed. The message names the field and the allowed values.
 	ReasonInvalid = "Invalid"
-	// ReasonDeleting: the object is being deleted, and its clean-up has not succeeded yet.
+	// ReasonDeleting: the object is being deleted, and waits for a finalizer of another program. Of an APIKey: no key works.
 	ReasonDeleting = "Deleting"
 )
 
@@ -101,7 +101,7 @@ const (
 	// AnnotationRevokeKeys on an APIKey lists the ids of its leaked keys, separated by commas. The operator revokes the
 	// listed keys without overlap. If the current key is listed, the operator replaces it first, if it can.
 	AnnotationRevokeKeys = Group + "/revoke-keys"
-	// FinalizerAPIKey keeps a deleted APIKey until the operator has revoked its keys, or has given up because their
-	// database cannot be used.
+	// FinalizerAPIKey is the finalizer of APIKeys of version 0.1.0. Later operators remove the finalizer, so that no object
+	// waits for an operator that is gone.
 	FinalizerAPIKey = Group + "/revoke"
 )

@@ -1,8 +1,7 @@
 //go:debug x509usefallbackroots=1
 
 // Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by the
-// environment. Its command retention is the retention job. Its command uninstall removes the operator's finalizers and
-// Lease. Its command migrate migrates the key database.
+// environment. Its command retention is the retention job. Its command migrate migrates the key database.
 package main
 
 import (
@@ -16,7 +15,6 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/operator"
 	"github.com/lectern-dev/lectern/k8s/retention"
-	"github.com/lectern-dev/lectern/k8s/uninstall"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
@@ -25,7 +23,6 @@ func main() {
 		service.NewCommand("serve", serve),
 		service.NewCommand("migrate", operator.Migrate),
 		service.NewCommand("retention", retain),
-		service.NewCommand("uninstall", uninstallRelease),
 	))
 }
 
@@ -40,13 +37,6 @@ func serve(ctx context.Context, cfg operator.Config) error {
 func retain(ctx context.Context, cfg retention.Config) error {
 	cfg.Cluster.OnLogger = logLibraries
 	return retention.Run(ctx, cfg)
-}
-
-// uninstallRelease removes the operator's finalizers and Lease after the operator has been uninstalled. The global
-// loggers of Kubernetes' libraries write to the log of the job.
-func uninstallRelease(ctx context.Context, cfg uninstall.Config) error {
-	cfg.Cluster.OnLogger = logLibraries
-	return uninstall.Run(ctx, cfg)
 }
 
 // logLibraries makes the global loggers of klog and controller-runtime write to log.

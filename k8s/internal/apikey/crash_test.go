@@ -92,20 +92,12 @@ type walk struct {
 	dead bool
 }
 
-// options returns the options of a controller. The API server dates a deletion by its own clock, which may be hours behind the
-// clock of the test.
-func (w walk) options(b *bench) Options {
-	o := b.options()
-	o.RevokeWithin = 10_000 * time.Hour
-	return o
-}
-
 // prepare returns an object called name, for which a controller has to walk w.
 func (w walk) prepare(b *bench, name string) *v1alpha1.APIKey {
 	b.t.Helper()
 	k := b.newKey(name)
 	if !w.new {
-		b.settle(b.controller(w.options(b)), k)
+		b.settle(b.controller(b.options()), k)
 		b.clock.advance(time.Minute)
 	}
 	w.do(b, k)
@@ -117,7 +109,7 @@ func (w walk) unbroken(b *bench) (outcome, int) {
 	b.t.Helper()
 	count := &injector{}
 	k := w.prepare(b, w.name)
-	b.settle(b.controller(count.over(w.options(b), b.client)), k)
+	b.settle(b.controller(count.over(b.options(), b.client)), k)
 	return b.outcome(k), count.effects()
 }
 
@@ -155,6 +147,7 @@ var walks = []walk{
 	{name: "delete", dead: true, do: func(b *bench, k *v1alpha1.APIKey) {
 		kubetest.Change(b.t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "last"))
 		b.settle(b.controller(b.options()), k)
+		kubetest.Change(b.t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Finalizers = []string{"example.com/held"} })
 		b.Delete(b.t, k)
 	}},
 }
@@ -177,7 +170,7 @@ func TestCrashWalk(t *testing.T) {
 					name := fmt.Sprintf("%s-%d-%s", w.name, n, h)
 					k := w.prepare(b, name)
 					f := &injector{at: n, failure: h}
-					o := f.over(w.options(b), b.client)
+					o := f.over(b.options(), b.client)
 					r := b.controller(o)
 					result, err := once(r, k)
 					if f.effects() < n {
@@ -190,7 +183,7 @@ func TestCrashWalk(t *testing.T) {
 						t.Errorf("%s: the Secret holds a key that does not work", name)
 					}
 					if h == killed {
-						r = b.controller(w.options(b))
+						r = b.controller(b.options())
 					}
 					b.settle(r, k)
 					if diff := cmp.Diff(want, b.outcome(k)); diff != "" {
@@ -206,8 +199,8 @@ func TestCrashWalk(t *testing.T) {
 	}
 }
 
-// An unreachable database does not block a deletion for ever. The keys are revoked when the database is back.
-func TestDeletionWithoutDatabase(t *testing.T) {
+// A deletion waits for nothing, also without the database. The sweep after it revokes the keys when the database is back.
+func TestDeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	f := &injector{}
@@ -220,34 +213,12 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	key := b.held(k)
 	f.noDatabase = true
 	b.Delete(t, k)
-	// The API server sets the deletion's time by its own clock, so the test's clock starts there.
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
-		t.Fatal(err)
-	}
-	b.clock.at = k.DeletionTimestamp.UTC()
-	for range 3 {
-		result, err := once(r, k)
-		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > revokeRetry {
-			t.Fatalf("%+v, %v: want a retry within %v", result, err, revokeRetry)
-		}
-		b.clock.advance(result.RequeueAfter)
-	}
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
-		t.Fatal(err)
-	}
-	if c := kubetest.Ready(k); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonDeleting {
-		t.Errorf("%+v", c)
-	}
-	b.clock.at = k.DeletionTimestamp.UTC().Add(o.RevokeWithin)
-	if _, err := once(r, k); err != nil {
-		t.Fatal(err)
-	}
 	b.Gone(t, k)
-	if !b.events.has("Warning RevocationPostponed") || nudged != 1 {
-		t.Errorf("events %q; a sweep was asked for %d times", b.events.all, nudged)
+	if _, err := once(r, k); err != nil || nudged != 1 {
+		t.Errorf("%v; %d sweeps were asked for; want one", err, nudged)
 	}
-	if _, err := b.sweep(o); err == nil {
-		t.Error("a sweep without a database succeeded")
+	if _, err := b.sweep(o); err == nil || !b.works(key) {
+		t.Errorf("a sweep without a database: %v; the key works: %v", err, b.works(key))
 	}
 	f.noDatabase = false
 	if _, err := b.sweep(o); err != nil || b.works(key) {

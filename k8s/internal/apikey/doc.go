@@ -26,13 +26,11 @@
 // and revokes the key before it mints another key. Each object has at most one such key. A crash can come after each
 // step:
 //
-//   - After the finalizer is added, the object has no keys: the next run mints.
 //   - After a key is minted, nobody has it: the next run revokes it and mints again.
 //   - After the Secret is written, the delivery is not recorded: the next run records it and mints nothing.
 //   - After the delivery is recorded, the previous key has no expiry: the next run sets it.
 //   - After the expiry of the previous key is set, the status is old: the next run writes it.
-//   - After some keys of a deleted object are revoked, the next run revokes the rest.
-//   - After all keys of a deleted object are revoked, the next run removes the finalizer.
+//   - After some keys of a deleted object are revoked, the next sweep revokes the rest.
 //
 // A failed call may have succeeded and lost its answer. The next run handles a failed call like a crash after the
 // call: it reads everything again. So a failed step undoes nothing. In particular, a run does not revoke a key whose
@@ -97,12 +95,12 @@
 //
 // # Deletion
 //
-// The finalizer holds the object until its keys are revoked. Objects in the operator's own namespace have no
-// finalizer. A deletion of that namespace also deletes the operator, and no program would then remove the finalizer.
-// A sweep revokes the keys of such objects as soon as the operator sees that the objects are gone. If the database is
-// unreachable for [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric.
+// No finalizer holds an object: it would wait for an operator that may be gone before. When an object is gone, the operator
+// sweeps at once. If the database is away, the sweep is retried until the database is back. An object that waits for the
+// finalizer of another program has no keys any more.
 //
-// The sweep runs at start and every few minutes. It revokes keys whose object no longer exists in any namespace. It
-// also revokes keys of objects whose namespace has not been watched for an hour. It finds keys that were revoked or
-// used outside Kubernetes.
+// The sweep also runs at start and every few minutes. It revokes keys whose object no longer exists in any namespace, and
+// keys of objects whose namespace has not been watched for an hour. It finds keys that were revoked or used outside
+// Kubernetes. A sweep that finds no object of any key, and whose process saw none, waits for an hour: somebody may have
+// lost the objects.
 package apikey

@@ -135,7 +135,7 @@ func (b *bench) options() Options {
 			Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: b.clock.now, Workers: 1,
 		},
 		Keys: b.admin, Accounts: accounts{b.client}, Realm: b.realm, Namespaces: []string{b.Namespace}, PublicURL: "https://api.example.com",
-		RevokeWithin: 2 * time.Minute, SweepEvery: 5 * time.Minute, UseEvery: 6 * time.Hour, Settle: 10 * time.Second,
+		SweepEvery: 5 * time.Minute, UseEvery: 6 * time.Hour, Settle: 10 * time.Second,
 		Client: b.client, Reader: b.client,
 	}
 }
@@ -160,16 +160,20 @@ func (b *bench) controller(o Options) *reconciler {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &reconciler{Options: o, events: b.events, meters: m, sweep: func() {}}
+	return &reconciler{Options: o, events: b.events, meters: m, sweep: func() {}, saw: func(types.UID) {}}
 }
 
-// sweeper is the sweeper of one process of the operator.
+// sweeper is the sweeper of one process of the operator, which has seen all objects.
 func (b *bench) sweeper(o Options) *sweeper {
 	m, err := newMeters(o.Meter)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &sweeper{Options: o, meters: m, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent, 100)}
+	s := &sweeper{Options: o, meters: m, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent, 100), seen: map[types.UID]bool{}}
+	for _, one := range b.rows() {
+		s.saw(types.UID(one.Owner.ID))
+	}
+	return s
 }
 
 // sweep sweeps once, and returns the names of the objects to reconcile.
@@ -211,7 +215,7 @@ func once(r *reconciler, k *v1alpha1.APIKey) (reconcile.Result, error) {
 	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(k)})
 }
 
-// settle lets r reconcile the object until it has nothing to do within a minute. The clock advances by the time that
+// settle lets r reconcile the object until it has nothing to do within a minute, and sweeps if the object is gone. The clock advances by the time that
 // r waits for, and by a second for each fault.
 func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
 	b.t.Helper()
@@ -225,7 +229,11 @@ func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
 		case result.RequeueAfter > 0 && result.RequeueAfter < time.Minute:
 			b.clock.advance(result.RequeueAfter)
 		default:
-			if err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(k), k); client.IgnoreNotFound(err) != nil {
+			err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(k), k)
+			if apierrors.IsNotFound(err) {
+				_, err = b.sweep(r.Options)
+			}
+			if err != nil {
 				b.t.Fatal(err)
 			}
 			return

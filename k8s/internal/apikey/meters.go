@@ -11,7 +11,7 @@ import (
 //
 //	lectern.apikey.minted{cause}                    keys minted, by cause
 //	lectern.apikey.revoked{cause}                   keys revoked, by cause
-//	lectern.apikey.revocations.postponed            objects deleted before their keys were revoked
+//	lectern.apikey.revocations.postponed            keys whose revocation the sweep postponed
 type meters struct {
 	mintedTotal, revokedTotal, postponedTotal metric.Int64Counter
 }
@@ -25,7 +25,7 @@ func newMeters(provider metric.MeterProvider) (*meters, error) {
 	}{
 		{&m.mintedTotal, "lectern.apikey.minted", "Keys minted for APIKeys, by why."},
 		{&m.revokedTotal, "lectern.apikey.revoked", "Keys of APIKeys revoked, by why."},
-		{&m.postponedTotal, "lectern.apikey.revocations.postponed", "APIKeys deleted before their keys could be revoked."},
+		{&m.postponedTotal, "lectern.apikey.revocations.postponed", "Keys that stay valid for an hour, because the objects of all keys are gone and nobody saw their deletion."},
 	} {
 		counter, err := meter.Int64Counter(c.name, metric.WithDescription(c.description))
 		if err != nil {
@@ -46,4 +46,4 @@ func (m *meters) revoked(ctx context.Context, why cause) {
 	m.revokedTotal.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", string(why))))
 }
 
-func (m *meters) postpone(ctx context.Context) { m.postponedTotal.Add(ctx, 1) }
+func (m *meters) postpone(ctx context.Context, keys int) { m.postponedTotal.Add(ctx, int64(keys)) }

@@ -14,7 +14,6 @@ import (
 // state holds everything that a run has read about one APIKey. [plan] computes the next step from a state and the time.
 type state struct {
 	deleting bool
-	held     bool // the object has the finalizer, or needs none
 	want     want
 	secret   secret
 	keys     []pgkeys.Owned     // the active keys, by number
@@ -60,14 +59,12 @@ type effect string
 
 const (
 	nothing effect = ""
-	hold    effect = "hold"    // add the finalizer
 	mint    effect = "mint"    // mint a key and put it into the Secret, or grant the identity
 	deliver effect = "deliver" // record that the Secret holds the key
 	amend   effect = "amend"   // set a key's name, scopes, rate and expiry
 	end     effect = "end"     // set a key's expiry
 	revoke  effect = "revoke"  // revoke a key at once
 	tidy    effect = "tidy"    // correct the other fields of the Secret
-	release effect = "release" // remove the finalizer
 )
 
 // cause is the reason to mint or revoke a key. Metrics and logs contain the text of a cause.
@@ -86,7 +83,7 @@ const (
 	undelivered   cause = "undelivered"    // the key never reached the Secret
 	notGranted    cause = "not_granted"    // the project belongs to a namespace that does not allow this one
 	accountGone   cause = "account_gone"   // the ServiceAccount of the grant was deleted
-	objectDeleted cause = "object_deleted" // the object is being deleted
+	objectDeleted cause = "object_deleted" // the object is being deleted, and waits for a finalizer of another program
 	objectGone    cause = "object_gone"    // the sweep found no object
 	notWatched    cause = "not_watched"    // the object's namespace is no longer watched
 )
@@ -120,7 +117,10 @@ func (s *state) current() *pgkeys.Owned {
 func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Time) {
 	switch {
 	case s.deleting:
-		return planDeletion(s), time.Time{}
+		for _, k := range s.keys {
+			return step{do: revoke, key: k, why: objectDeleted}, time.Time{}
+		}
+		return step{}, time.Time{}
 	case s.accountChanged():
 		// The lowest number comes first, so a grant of version 0.1.0, which has no uid, goes before the uid that shows the change.
 		i := slices.IndexFunc(s.keys, func(k pgkeys.Owned) bool { return s.want.noAccount() || k.Identity.UID != s.want.identity.UID })
@@ -134,9 +134,6 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{}, time.Time{} // no key is minted without a Project
 	case s.want.noAccount():
 		return step{}, time.Time{} // the account is awaited
-	case !s.held:
-		// The finalizer comes before the first key, so that every deletion revokes the keys.
-		return step{do: hold}, time.Time{}
 	}
 	if over := s.want.terms.ExpiresAt; !over.IsZero() && !now.Before(over) {
 		for _, k := range s.keys {
@@ -215,16 +212,6 @@ func (s *state) overlapOf(k pgkeys.Owned) time.Duration {
 		return defaultOverlap
 	}
 	return s.want.overlap
-}
-
-func planDeletion(s state) step {
-	if !s.held {
-		return step{}
-	}
-	for _, k := range s.keys {
-		return step{do: revoke, key: k, why: objectDeleted}
-	}
-	return step{do: release}
 }
 
 // settledAt returns the time before which no key is minted, or zero. Each undelivered key that the Secret does not hold

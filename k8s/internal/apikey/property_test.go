@@ -43,9 +43,7 @@ const (
 // start starts the operator, initially or after a crash.
 func (w *world) start() {
 	w.injector = &injector{noDatabase: w.away}
-	o := w.options()
-	o.RevokeWithin = 100_000 * time.Hour // the API server's clock is another
-	w.process = w.controller(w.injector.over(o, w.client))
+	w.process = w.controller(w.injector.over(w.options(), w.client))
 }
 
 func (w *world) advance(d time.Duration) {
@@ -247,15 +245,6 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				w.disturbed = true
 			}
 		},
-		"delete by force": func(*rapid.T) {
-			if w.object != nil {
-				w.change(func(k *v1alpha1.APIKey) { k.Finalizers = nil })
-				if w.object != nil {
-					_ = client.IgnoreNotFound(w.client.Delete(context.Background(), w.object))
-					w.refresh()
-				}
-			}
-		},
 		"sweep": func(*rapid.T) {
 			names, err := w.sweep(w.process.Options)
 			if err == nil && len(names) > 0 {
@@ -376,7 +365,6 @@ func TestProperty(t *testing.T) {
 		rt.Repeat(actions)
 		w.end()
 		if w.object != nil { // out of the way of the next
-			w.change(func(k *v1alpha1.APIKey) { k.Finalizers = nil })
 			_ = w.client.Delete(context.Background(), w.object)
 		}
 	})

@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
@@ -22,10 +24,6 @@ const (
 	// mostSteps bounds the steps of a run. A run that needs more steps fails and is retried.
 	mostSteps = 64
 
-	// revokeRetry is the longest interval at which a deletion retries its revocations while the database cannot be
-	// used.
-	revokeRetry = 5 * time.Second
-
 	// requeueDelay is the delay before the next reconcile of an object that changed during a run.
 	requeueDelay = 200 * time.Millisecond
 )
@@ -35,20 +33,28 @@ type reconciler struct {
 	Options
 	events events.EventRecorder
 	meters *meters
-	sweep  func() // requests a sweep
+	sweep  func()          // requests a sweep
+	saw    func(types.UID) // notes that the object exists
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
 
-// Reconcile executes the steps that one APIKey needs, and writes its status. If an APIKey of the operator's own
-// namespace is gone, Reconcile requests a sweep, which revokes the keys.
+// Reconcile executes the steps that one APIKey needs, and writes its status. If the APIKey is gone, Reconcile requests a
+// sweep, which revokes the keys.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.APIKey
 	if err := r.Client.Get(ctx, request.NamespacedName, &object); err != nil {
-		if apierrors.IsNotFound(err) && request.Namespace == r.Own {
-			r.sweep() // revokes the keys of objects that no finalizer held
+		if apierrors.IsNotFound(err) {
+			r.sweep()
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	r.saw(object.UID)
+	switch err := r.removeFinalizer(ctx, &object); {
+	case errors.Is(err, errAgain):
+		return reconcile.Result{RequeueAfter: requeueDelay}, nil
+	case err != nil:
+		return reconcile.Result{}, err
 	}
 	one := &run{reconciler: r, object: &object}
 	err := one.read(ctx)
@@ -65,9 +71,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var wake time.Time
 	if err == nil {
 		wake, err = one.steps(ctx)
-	}
-	if one.state.deleting && !one.state.held {
-		return reconcile.Result{}, nil
 	}
 	return one.conclude(ctx, wake, err)
 }
@@ -97,9 +100,6 @@ func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 // or nil.
 func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcile.Result, error) {
 	now := r.Now()
-	if r.state.deleting && err != nil {
-		return r.postpone(ctx, now, err)
-	}
 	verdict := settledVerdict(r.object, r.state, now)
 	var f *fault
 	switch faulty := errors.As(err, &f); {
@@ -138,36 +138,19 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
 }
 
-// postpone schedules the retry of a deletion that failed with err. If the key database still cannot be used after
-// RevokeWithin, it removes the finalizer instead, and the sweep revokes the keys later.
-func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile.Result, error) {
-	var f *fault
-	if errors.Is(err, errAgain) {
-		return reconcile.Result{RequeueAfter: requeueDelay}, nil
+// removeFinalizer removes the finalizer that the operator of version 0.1.0 added, so that no object waits for an operator that
+// is gone. The error is errAgain if the object has changed since it was read, or is gone.
+func (r *reconciler) removeFinalizer(ctx context.Context, object *v1alpha1.APIKey) error {
+	before := object.DeepCopy()
+	if !controllerutil.RemoveFinalizer(object, v1alpha1.FinalizerAPIKey) {
+		return nil
 	}
-	if !errors.As(err, &f) || f.reason != v1alpha1.ReasonDatabaseUnavailable {
-		return reconcile.Result{}, err
+	err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), controller.FieldOwner)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errAgain
 	}
-	if over := r.overdue(now); over < 0 {
-		r.Log.WarnContext(ctx, "cannot revoke yet", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name),
-			slog.Duration("left", -over), slog.Any("error", err))
-		verdict := controller.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "Its keys are still to be revoked. " + f.message}
-		status := r.object.Status
-		status.ObservedGeneration = r.object.Generation
-		status.Conditions = []metav1.Condition{verdict.Condition(r.object.Status.Conditions, r.object.Generation, now)}
-		if failed := r.report(ctx, r.object, status, verdict); failed != nil && !apierrors.IsNotFound(failed) {
-			return reconcile.Result{}, failed
-		}
-		return reconcile.Result{RequeueAfter: min(revokeRetry, max(-over, time.Millisecond))}, nil
+	if err != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
 	}
-	if err := r.setFinalizer(ctx, false); err != nil {
-		return reconcile.Result{RequeueAfter: requeueDelay}, nil
-	}
-	r.meters.postpone(ctx)
-	r.events.Eventf(r.object, nil, corev1.EventTypeWarning, "RevocationPostponed", "Reconcile",
-		"The keys could not be revoked within %v. The object is deleted; the operator revokes them when their database is back.", r.RevokeWithin)
-	r.Log.ErrorContext(ctx, "let an object go whose keys are not revoked; the sweep revokes them", slog.String("namespace", r.object.Namespace),
-		slog.String("name", r.object.Name), slog.String("project_id", r.object.Spec.ProjectID), slog.Any("error", err))
-	r.sweep()
-	return reconcile.Result{}, nil
+	return nil
 }

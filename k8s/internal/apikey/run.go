@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/metawatch"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -66,13 +63,7 @@ var errAgain = errors.New("the object, its Secret or its keys changed during the
 // reads the keys at most.
 func (r *run) read(ctx context.Context) error {
 	r.known = false
-	r.state = state{
-		deleting: !r.object.DeletionTimestamp.IsZero(),
-		held:     controllerutil.ContainsFinalizer(r.object, v1alpha1.FinalizerAPIKey) || r.object.Namespace == r.Own,
-	}
-	if r.state.deleting && !r.state.held {
-		return nil
-	}
+	r.state = state{deleting: !r.object.DeletionTimestamp.IsZero()}
 	w, err := wantOf(r.object, r.ClusterIssuer)
 	if err != nil && !r.state.deleting { // an invalid object can still be deleted
 		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
@@ -84,6 +75,7 @@ func (r *run) read(ctx context.Context) error {
 		return keysFault(err)
 	}
 	if r.state.deleting {
+		r.known = true
 		return nil
 	}
 	if r.state.project, err = r.decide(ctx); err != nil {
@@ -147,10 +139,6 @@ func (r *run) decide(ctx context.Context) (ownership.Decision, error) {
 // do executes one step and updates the state with the result.
 func (r *run) do(ctx context.Context, s step) error {
 	switch s.do {
-	case hold:
-		return r.setFinalizer(ctx, true)
-	case release:
-		return r.setFinalizer(ctx, false)
 	case mint:
 		return r.mint(ctx, s.why)
 	case tidy:
@@ -230,27 +218,6 @@ func (r *run) replace(k pgkeys.Owned) {
 
 func (r *run) drop(id string) {
 	r.state.keys = slices.DeleteFunc(r.state.keys, func(k pgkeys.Owned) bool { return k.ID == id })
-}
-
-// setFinalizer adds the finalizer of the object if on is true, and otherwise removes it. It returns errAgain if the
-// object has changed since the run read it, or is gone.
-func (r *run) setFinalizer(ctx context.Context, on bool) error {
-	before := r.object.DeepCopy()
-	if on {
-		controllerutil.AddFinalizer(r.object, v1alpha1.FinalizerAPIKey)
-	} else {
-		controllerutil.RemoveFinalizer(r.object, v1alpha1.FinalizerAPIKey)
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, r.object, patch, controller.FieldOwner)
-	switch {
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return errAgain
-	case err != nil:
-		return fmt.Errorf("set the finalizer: %w", err)
-	}
-	r.state.held = on
-	return nil
 }
 
 // mint mints a key and puts it into the Secret. It tries the write as a dry run first. Otherwise each retry would mint
@@ -385,10 +352,4 @@ func (r *run) log(ctx context.Context, what string, k pgkeys.Owned, more ...slog
 // event records an event of the type Normal on the object.
 func (r *run) event(reason, note string, args ...any) {
 	r.events.Eventf(r.object, nil, corev1.EventTypeNormal, reason, "Reconcile", note, args...)
-}
-
-// overdue returns the time since the deadline to revoke the keys of a deleted object. It is negative before the
-// deadline.
-func (r *run) overdue(now time.Time) time.Duration {
-	return now.Sub(r.object.DeletionTimestamp.Time) - r.RevokeWithin
 }

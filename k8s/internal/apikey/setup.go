@@ -67,11 +67,6 @@ type Options struct {
 	// as unwatched. Empty: all.
 	Namespaces []string
 
-	// Own is the operator's namespace. Objects there have no finalizer, because a deletion of the namespace ends the
-	// operator first. Their keys are revoked right after the deletion, or by the next operator. Empty: every object has
-	// a finalizer.
-	Own string
-
 	// AllowUndeclared lets every namespace have keys of a project that no Project declares.
 	AllowUndeclared bool
 
@@ -81,9 +76,6 @@ type Options struct {
 	// ClusterIssuer is the issuer of the tokens of the cluster's ServiceAccounts. Empty: no object may have
 	// spec.identity.serviceAccountRef.
 	ClusterIssuer string
-
-	// RevokeWithin is how long a deletion waits for an unreachable database. Default: 2m.
-	RevokeWithin time.Duration
 
 	// SweepEvery is the interval between sweeps of all keys. Default: 5m.
 	SweepEvery time.Duration
@@ -118,7 +110,7 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 		value *time.Duration
 		usual time.Duration
 	}{
-		{&o.RevokeWithin, 2 * time.Minute}, {&o.SweepEvery, 5 * time.Minute}, {&o.UseEvery, 6 * time.Hour}, {&o.Settle, 10 * time.Second},
+		{&o.SweepEvery, 5 * time.Minute}, {&o.UseEvery, 6 * time.Hour}, {&o.Settle, 10 * time.Second},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.usual
@@ -152,7 +144,7 @@ const (
 	projectIndex = "apikey.project"
 )
 
-// The controller reads and watches APIKeys, patches their finalizer and applies their status.
+// The controller reads and watches APIKeys, applies their status, and removes the finalizer of version 0.1.0.
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys/status,verbs=patch
 //
@@ -179,7 +171,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	sweep := &sweeper{Options: o, meters: figures, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent)}
+	sweep := &sweeper{Options: o, meters: figures, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent), seen: map[types.UID]bool{}}
 	if err := mgr.Add(sweep); err != nil {
 		return err
 	}
@@ -195,8 +187,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	r := &reconciler{Options: o, events: mgr.GetEventRecorder(controller.Reporter), meters: figures, sweep: sweep.nudge}
-	// Ignore changes of the status and the finalizer, which the controller itself makes.
+	r := &reconciler{Options: o, events: mgr.GetEventRecorder(controller.Reporter), meters: figures, sweep: sweep.nudge, saw: sweep.saw}
+	// Ignore changes of the status, which the controller itself makes.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesRawSource(o.Secrets.Source(r.ofSecret)).

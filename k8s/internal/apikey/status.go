@@ -71,6 +71,8 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.
 		what = "grant"
 	}
 	switch {
+	case s.deleting:
+		return controller.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The object is being deleted. No " + what + " of the object works."}
 	case s.project == ownership.Foreign || s.project == ownership.Undeclared && current == nil:
 		reason, message := s.project.Refused(object.Namespace, object.Spec.ProjectID)
 		return controller.Verdict{Reason: reason, Message: message}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,14 +23,18 @@ import (
 // sweepRetry is the longest delay before a failed sweep is retried.
 const sweepRetry = 15 * time.Second
 
-// unwatchedAfter is the least time for which the sweep spares the keys of an object after the operator stops watching
-// its namespace. The time counts from the first sweep of the leader that finds the object unwatched.
-const unwatchedAfter = time.Hour
+// spareFor is the least time for which the sweep spares keys whose object is not watched any more, or went unseen. The time
+// counts from the first sweep of the leader that finds such an object.
+const spareFor = time.Hour
 
-// sweeper reads all active keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no
-// longer exists in any namespace, and keys of objects that have not been watched for [unwatchedAfter]. It also triggers
-// a reconcile of an object whose keys were revoked by people, used by clients since the last status, or left
-// undelivered.
+// mostUnseen is how many keys the sweep revokes at once although nobody saw their objects and no other key is left. If there
+// are more, somebody may have pointed the operator at another cluster, or at one that was emptied.
+const mostUnseen = 5
+
+// sweeper reads all active keys of the realm at start, after each deletion and every [Options.SweepEvery]. It revokes keys
+// whose object no longer exists in any namespace. Keys of objects that are not watched wait for [spareFor]. If a sweep would
+// revoke all keys, the keys of objects that the process never saw wait too. The sweeper also triggers a reconcile of an object
+// whose keys were revoked by people, used by clients since the last status, or left undelivered.
 //
 // If each key has a watched object, a sweep costs one SQL statement and no request to the API server.
 type sweeper struct {
@@ -37,7 +43,10 @@ type sweeper struct {
 	nudged chan struct{}
 	look   chan event.GenericEvent
 
-	unwatched map[types.UID]time.Time // when a sweep first saw an object in a namespace that is not watched
+	spared map[types.UID]time.Time // owners whose keys wait for spareFor, by the time of the first sweep that spared them
+
+	mu   sync.Mutex
+	seen map[types.UID]bool // objects that existed while this process ran, and that exist or have keys
 }
 
 var (
@@ -54,6 +63,19 @@ func (s *sweeper) nudge() {
 	case s.nudged <- struct{}{}:
 	default:
 	}
+}
+
+// saw notes that the object with the given UID exists. If the object is missing later, it was deleted.
+func (s *sweeper) saw(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[uid] = true
+}
+
+func (s *sweeper) hasSeen(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[uid]
 }
 
 // Start sweeps at once, every SweepEvery, and after each nudge, until ctx ends. After a failed sweep, the next one comes
@@ -133,10 +155,14 @@ func (s *sweeper) once(ctx context.Context) error {
 		}
 	}
 	if len(orphans) == 0 {
-		s.unwatched = nil
-		return nil
+		s.spared = nil
+	} else if err := s.revokeOrphans(ctx, orphans, len(orphans) == len(keys), now); err != nil {
+		return err
 	}
-	return s.revokeOrphans(ctx, orphans, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.seen, func(uid types.UID, _ bool) bool { return !known[uid] && owners[uid] == nil })
+	return nil
 }
 
 // namespaces returns the namespaces whose APIKeys the sweep lists. The one name "" stands for all namespaces.
@@ -173,28 +199,47 @@ func outOfDate(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))
 }
 
-// revokeOrphans revokes the keys in orphans whose object does not exist, or has not been watched for unwatchedAfter. It
-// asks the API server, because the cache may lack new objects, and has no objects of other namespaces.
-func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, now time.Time) error {
+// revokeOrphans revokes the keys in orphans whose object does not exist, or has not been watched for spareFor. It asks the API
+// server, because the cache may lack new objects, and has no objects of other namespaces. all reports whether the realm has no
+// other keys. If it has none, keys of more than mostUnseen objects that went unseen wait for spareFor too.
+func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, all bool, now time.Time) error {
 	there := map[types.UID]string{}
 	if err := s.present(ctx, there); err != nil {
 		return err
 	}
-	unwatched := map[types.UID]time.Time{}
+	unseen := 0
+	for _, k := range orphans {
+		uid := types.UID(k.Owner.ID)
+		if _, exists := there[uid]; exists {
+			s.saw(uid)
+		} else if !s.hasSeen(uid) {
+			unseen++
+		}
+	}
+	doubt := all && unseen > mostUnseen
+	doubted := 0
+	spared := map[types.UID]time.Time{}
 	var errs []error
 	for _, k := range orphans {
 		uid, why, said := types.UID(k.Owner.ID), objectGone, "revoked a key whose object is gone"
-		if namespace, exists := there[uid]; exists {
+		namespace, exists := there[uid]
+		if exists {
 			if len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace) {
 				continue
 			}
-			if unwatched[uid] = now; !s.unwatched[uid].IsZero() {
-				unwatched[uid] = s.unwatched[uid]
+			why, said = notWatched, "revoked a key whose object is in a namespace that is no longer watched"
+		}
+		since, waits := s.spared[uid]
+		if exists || !s.hasSeen(uid) && (doubt || waits) {
+			if !waits {
+				since = now
 			}
-			if now.Before(unwatched[uid].Add(unwatchedAfter)) {
+			if !waits && !exists {
+				doubted++
+			}
+			if spared[uid] = since; now.Before(since.Add(spareFor)) {
 				continue
 			}
-			why, said = notWatched, "revoked a key whose object is in a namespace that is no longer watched"
 		}
 		if _, err := s.Keys.Revoke(ctx, k.ProjectID, k.ID); err != nil && !errors.Is(err, pgkeys.ErrNotFound) {
 			errs = append(errs, err)
@@ -203,7 +248,11 @@ func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, now
 		s.meters.revoked(ctx, why)
 		s.Log.InfoContext(ctx, said, slog.String("owner", k.Owner.Name), slog.String("project_id", k.ProjectID), slog.String("key_id", k.ID))
 	}
-	s.unwatched = unwatched
+	s.spared = spared
+	if doubted > 0 {
+		s.meters.postpone(ctx, doubted)
+		s.Log.ErrorContext(ctx, "all APIKeys are gone, and the operator did not see their deletion; the operator revokes their keys later", slog.Int("keys", doubted), slog.Duration("after", spareFor))
+	}
 	return errors.Join(errs...)
 }
 

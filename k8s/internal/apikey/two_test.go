@@ -78,7 +78,7 @@ func TestStalled(t *testing.T) {
 						<-goOn
 					}
 				}}
-				stalled := b.controller(f.over(w.options(b), b.client))
+				stalled := b.controller(f.over(b.options(), b.client))
 				done := make(chan struct{})
 				go func() { defer close(done); _, _ = once(stalled, k) }()
 				select {
@@ -86,7 +86,7 @@ func TestStalled(t *testing.T) {
 				case <-time.After(5 * time.Minute):
 					t.Fatalf("effect %d is not reached", n)
 				}
-				other := b.controller(w.options(b))
+				other := b.controller(b.options())
 				b.settle(other, k)
 				key := ""
 				if s := b.secretOf(k); s != nil {

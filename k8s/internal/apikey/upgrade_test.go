@@ -85,6 +85,9 @@ func TestUpgrades(t *testing.T) {
 		if names, err := b.sweep(b.options()); err != nil || len(names) > 0 {
 			t.Errorf("a sweep looks at %q, %v", names, err)
 		}
+		if len(k.Finalizers) != 0 {
+			t.Errorf("finalizers %q", k.Finalizers)
+		}
 		if b.held(k) != key || b.secretOf(k).ResourceVersion != was.Secret.ResourceVersion || !b.works(key) || len(b.rows()) != 1 || k.Status.KeyID != was.Object.Status.KeyID || kubetest.Ready(k).Reason != v1alpha1.ReasonIssued {
 			t.Fatalf("keys %+v, status %+v, Secret %+v", b.rows(), k.Status, b.secretOf(k).ObjectMeta)
 		}
@@ -94,10 +97,9 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("keys %+v, status %+v", b.rows(), k.Status)
 		}
 		b.Delete(t, k)
-		b.settle(r, k)
 		b.Gone(t, k)
-		if b.works(key) {
-			t.Error("a key works after the deletion")
+		if _, err := b.sweep(b.options()); err != nil || b.works(key) {
+			t.Errorf("%v; a key works after the deletion: %v", err, b.works(key))
 		}
 		b.Delete(t, &was.Secret)
 	})
