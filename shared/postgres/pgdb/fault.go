@@ -65,8 +65,8 @@ func transient(err error) bool {
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
 }
 
-// TimedOut reports whether a statement failed with err because it ran longer than it may: by the server's
-// statement_timeout, or by the limit of the pool itself, which is the only one where STATEMENT_TIMEOUT is 0.
+// TimedOut reports whether a statement failed with err because it ran longer than it may. The server has a limit, its
+// statement_timeout, unless STATEMENT_TIMEOUT is 0. The pool has another limit.
 func TimedOut(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "57014" // query_canceled
