@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -84,10 +86,29 @@ const (
 	refreshEvery = 30 * time.Second
 )
 
+// dials is how often the edge tries to connect for one request. A Kubernetes Service chooses a replica for each connection,
+// and knows only after a second or two that a replica was killed.
+const dials = 3
+
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// redial returns a dialer that dials up to dials times by dial, as long as connections are refused. No byte of a request was
+// sent then.
+func redial(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		for range dials {
+			if conn, err = dial(ctx, network, address); !errors.Is(err, syscall.ECONNREFUSED) {
+				break
+			}
+		}
+		return conn, err
+	}
+}
+
 func newTransport(answerTimeout time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:                 nil, // the services are near, whatever the environment says
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:           redial((&net.Dialer{Timeout: dialTimeout}).DialContext),
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       idleTimeout,
