@@ -71,7 +71,7 @@ type RawPage struct {
 	NextCursor string
 	// Current reports that the list had no next page when the server answered.
 	Current bool
-	// LastSeq is the number of the project's newest change, in a change feed; otherwise 0.
+	// LastSeq is the number of the newest change, in a change feed and in lists that take ChangedAfter; otherwise 0.
 	LastSeq int64
 	// RetryAfter is how long the server asks the client to wait before the next page. [Client.Raw] waits that long.
 	RetryAfter time.Duration
@@ -191,13 +191,16 @@ type Page[T any] struct {
 	Records []T
 	// NextCursor is the cursor of the next page; empty on the last page.
 	NextCursor string
+	// LastSeq is the number of the newest change, in lists that take ChangedAfter; otherwise 0. Of several pages, the
+	// number of the first is for the next ChangedAfter.
+	LastSeq int64
 }
 
 // readPage reads one page of a list from cursor on, and decodes its records.
 func readPage[T any](ctx context.Context, c *Client, list List, cursor string, limit int) (Page[T], error) {
 	var page Page[T]
 	err := c.Raw(ctx, list, cursor, limit, func(raw RawPage) (err error) {
-		page = Page[T]{NextCursor: raw.NextCursor}
+		page = Page[T]{NextCursor: raw.NextCursor, LastSeq: raw.LastSeq}
 		page.Records, err = decodeLines[T](raw.Body)
 		return err
 	})

@@ -121,16 +121,23 @@ type PageViewQuery struct {
 	IncludeURLs bool `query:"include_urls"`
 }
 
-// EmbeddableQuery is the paging of a list of a project's embeddables. The list is always ordered by id.
+// EmbeddableQuery selects the embeddables of a project that a list has. The list is always ordered by id.
 type EmbeddableQuery struct {
 	Paging
+
+	// ChangedAfter selects embeddables that changed after the change of this number, themselves or in a version. The
+	// number is the [Page.LastSeq] of an earlier page; nil selects all. If the server does not know the number any more,
+	// the error is a [*HistoryLostError]: read the whole list.
+	ChangedAfter *int64 `query:"changed_after"`
 }
 
-// VersionQuery is the order and the paging of a list of one embeddable's versions.
+// VersionQuery selects the versions of one embeddable that a list has, and their order.
 type VersionQuery struct {
 	Paging
 
 	Direction Direction `query:"direction"`
+	// ChangedAfter selects versions that came after the change of this number, as in [EmbeddableQuery].
+	ChangedAfter *int64 `query:"changed_after"`
 }
 
 // ExperimentQuery selects the experiments of a project that a list has. The list is always ordered by creation time,
@@ -140,6 +147,8 @@ type ExperimentQuery struct {
 
 	// Status selects experiments with this status; the zero value selects experiments of all statuses.
 	Status ExperimentStatus `query:"status"`
+	// ChangedAfter selects experiments that changed after the change of this number, as in [EmbeddableQuery].
+	ChangedAfter *int64 `query:"changed_after"`
 }
 
 // valuesOf returns the query parameters of query, a struct whose fields have the tag "query". Fields with the zero

@@ -1593,7 +1593,10 @@ export interface components {
             projectId: string | null;
             experimentId: string | null;
         };
-        /** @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again from the beginning. */
+        /**
+         * @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again
+         *     from the beginning, or the whole list.
+         */
         HistoryLostError: {
             error: {
                 /** @enum {string} */
@@ -1727,6 +1730,8 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
                 ETag: components["headers"]["ETag"];
+                /** @description The newest number, in lists that take `changed_after`. */
+                "X-Last-Seq"?: number;
                 Link: components["headers"]["Link"];
                 "X-Next-Cursor": components["headers"]["XNextCursor"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -1929,7 +1934,10 @@ export interface components {
                 "application/json": components["schemas"]["PayloadTooLargeError"];
             };
         };
-        /** @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again from the beginning. */
+        /**
+         * @description The source was restored and has lost the changes between `after` and `until`, and the reader has some of them. Read again
+         *     from the beginning, or the whole list.
+         */
         HistoryLost: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -2353,6 +2361,13 @@ export interface components {
         /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
         cursor: string;
         /**
+         * @description Only records that changed after the change of this number: `X-Last-Seq` of an earlier answer of this project's list. An
+         *     embeddable changes with its versions. Read from the primary. A number that is not known (any more) is answered
+         *     with 410 `history_lost`: then read the whole list.
+         * @example 0
+         */
+        changedAfter: number;
+        /**
          * @description Starts after the change of this number, or with `now` after the newest one. Not together with `cursor`.
          * @example 1641027871250000
          */
@@ -2393,7 +2408,8 @@ export interface components {
          */
         XRequestId: string;
         /**
-         * @description Identifies the content, for `If-None-Match`. A list of more than 500 records or 1 MiB has none.
+         * @description Identifies the content, for `If-None-Match`. Of lists of more than 500 records or 1 MiB, only embeddables, versions and
+         *     experiments have one.
          * @example W/"1z141z3"
          */
         ETag: string;
@@ -3311,6 +3327,13 @@ export interface operations {
                 limit?: components["parameters"]["limitOfAll"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Only records that changed after the change of this number: `X-Last-Seq` of an earlier answer of this project's list. An
+                 *     embeddable changes with its versions. Read from the primary. A number that is not known (any more) is answered
+                 *     with 410 `history_lost`: then read the whole list.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["changedAfter"];
             };
             header?: never;
             path: {
@@ -3329,6 +3352,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
                     ETag: components["headers"]["ETag"];
+                    "X-Last-Seq": components["headers"]["XLastSeq"];
                     Link: components["headers"]["Link"];
                     "X-Next-Cursor": components["headers"]["XNextCursor"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3354,6 +3378,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3425,6 +3450,13 @@ export interface operations {
                 direction?: components["parameters"]["direction"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Only records that changed after the change of this number: `X-Last-Seq` of an earlier answer of this project's list. An
+                 *     embeddable changes with its versions. Read from the primary. A number that is not known (any more) is answered
+                 *     with 410 `history_lost`: then read the whole list.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["changedAfter"];
             };
             header?: never;
             path: {
@@ -3448,6 +3480,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
                     ETag: components["headers"]["ETag"];
+                    "X-Last-Seq": components["headers"]["XLastSeq"];
                     Link: components["headers"]["Link"];
                     "X-Next-Cursor": components["headers"]["XNextCursor"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3473,6 +3506,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["EmbeddableDoesNotExist"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3548,6 +3582,13 @@ export interface operations {
                 limit?: components["parameters"]["limitOfAll"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Only records that changed after the change of this number: `X-Last-Seq` of an earlier answer of this project's list. An
+                 *     embeddable changes with its versions. Read from the primary. A number that is not known (any more) is answered
+                 *     with 410 `history_lost`: then read the whole list.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["changedAfter"];
             };
             header?: never;
             path: {
@@ -3566,6 +3607,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
                     ETag: components["headers"]["ETag"];
+                    "X-Last-Seq": components["headers"]["XLastSeq"];
                     Link: components["headers"]["Link"];
                     "X-Next-Cursor": components["headers"]["XNextCursor"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3608,6 +3650,7 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -7,6 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/telemetry"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/api"
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
@@ -36,7 +37,7 @@ func definition(cfg Config) service.Definition {
 		Name:   "experiments",
 		Schema: store.Schema(),
 		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
-			public = api.Routes(cfg.API, store.New(p.Read), p.Keys.Guard)
+			public = api.Routes(cfg.API, store.New(p.Read, p.Primary), p.Keys.Guard, telemetry.Build())
 			internal = httpapi.NewRouter()
 			if p.Write != nil {
 				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)

@@ -60,7 +60,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h := w.Header()
 	// Headers that the handler set for a success do not describe this body.
-	for _, name := range []string{"Etag", "Link", "X-Next-Cursor", "Content-Length", "Last-Modified"} {
+	for _, name := range []string{"Etag", "Link", "X-Next-Cursor", "X-Last-Seq", "Content-Length", "Last-Modified"} {
 		h.Del(name)
 	}
 	if info.Refusing != nil && info.Refusing(w, r) {

@@ -3,12 +3,15 @@ package httpapi
 import (
 	"bytes"
 	"iter"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 )
 
@@ -23,13 +26,14 @@ type ListRequest struct {
 	Page    lists.Page // from the parameters cursor and limit, and the header Accept
 
 	query *Query
+	tag   string // the ETag, if [ListRequest.Unchanged] has made one
 }
 
 // List returns the page of a list that r asks for: at most limit records, up to end. The page begins after the cursor
 // of q, or after start without a cursor. The error is the first fault of any parameter that q has read.
 func (q *Query) List(r *http.Request, b Binding, start, end lists.Position, limit int) (ListRequest, error) {
 	page := lists.Page{After: b.position(q, start), End: end, Limit: limit, Format: listFormat(r)}
-	return ListRequest{b, page, q}, q.Err()
+	return ListRequest{Binding: b, Page: page, query: q}, q.Err()
 }
 
 // listFormat returns the format in which r asks for a list: NDJSON if the header Accept lists NDJSON and does not
@@ -44,11 +48,44 @@ func listFormat(r *http.Request) lists.Format {
 	return lists.JSON
 }
 
+// ChangedAfter returns the parameter "changed_after", the number of a change, and adds it to the filters of b. Without
+// the parameter, ChangedAfter returns [changed.All]. Any other value is a fault, which [Query.Err] returns.
+func (q *Query) ChangedAfter(b *Binding) int64 {
+	const name = "changed_after"
+	after := q.Int(name, changed.All, 0, math.MaxInt)
+	if q.Has(name) {
+		b.Filters = maps.Clone(b.Filters)
+		if b.Filters == nil {
+			b.Filters = map[string]string{}
+		}
+		b.Filters[name] = strconv.Itoa(after)
+	}
+	return int64(after)
+}
+
+// Unchanged sets the header X-Last-Seq to newest, the number of the newest change of the records in the list. If the
+// number is not 0, the answer has an ETag of the number and the build, whatever the length of the page. If the client
+// has that answer already, Unchanged answers 304 and returns true. The caller reads newest before the list.
+func (l *ListRequest) Unchanged(w http.ResponseWriter, r *http.Request, newest int64, build string) bool {
+	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(newest, 10)}
+	if newest == 0 {
+		return false
+	}
+	l.tag = etag([]byte(strconv.FormatInt(newest, 10)+" "+build+" "+l.contentType()), r.URL.RequestURI())
+	if slices.Contains(r.Header["If-None-Match"], "*") {
+		return false // Write knows whether there is such a list
+	}
+	return unchanged(w, r, l.tag)
+}
+
 // Write answers with the page and closes list. If there is a next page, the headers Link and X-Next-Cursor have its
-// cursor. A page of one chunk has an ETag, and may be answered with 304. A longer page is sent chunk by chunk, as the
-// chunks are read.
+// cursor. A page of one chunk has an ETag, and may be answered with 304, as any page after [ListRequest.Unchanged]. A
+// longer page is sent chunk by chunk, as the chunks are read.
 func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *lists.List) error {
 	defer list.Close()
+	if l.tag != "" && unchanged(w, r, l.tag) {
+		return nil
+	}
 	if body, whole := list.Whole(); whole {
 		return l.writeWhole(w, r, body, list.Next())
 	}
@@ -63,6 +100,9 @@ func (l ListRequest) writeWhole(w http.ResponseWriter, r *http.Request, body []b
 	cursor := ""
 	if next != nil {
 		cursor = l.next(w, r, *next, true)
+	}
+	if l.tag != "" {
+		return writeWhole(w, r, l.contentType(), body)
 	}
 	return WriteBody(w, r, l.contentType(), body, cursor)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
@@ -28,6 +29,12 @@ func AddList(statements map[string]string, name string, list lists.Statements) {
 	if list.First != "" {
 		statements[name+".first"] = list.First
 	}
+}
+
+// AddNumbers adds the statements of the numbers of changes to statements.
+func AddNumbers(statements map[string]string, n changed.Numbers) {
+	statements["numbers.lock"], statements["numbers.newest"] = n.Lock, n.Newest
+	statements["numbers.add"], statements["numbers.position"] = n.Add, n.Position
 }
 
 // PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by name. It

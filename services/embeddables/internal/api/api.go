@@ -7,6 +7,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
@@ -14,9 +15,11 @@ import (
 
 // Reader is the part of the store that the handlers use.
 type Reader interface {
+	// View returns a view for the lists. The error may be a HistoryLost.
+	View(ctx context.Context, projectID string, after int64) (changed.View, error)
 	// Embeddables and Versions open a page of a list. The error of Versions may be an EmbeddableDoesNotExist.
-	Embeddables(ctx context.Context, projectID string, page lists.Page) (*lists.List, error)
-	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error)
+	Embeddables(ctx context.Context, v changed.View, projectID string, page lists.Page) (*lists.List, error)
+	Versions(ctx context.Context, v changed.View, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error)
 	// Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if there is none.
 	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
 	// Version returns one version with its definition. The error is an EmbeddableVersionDoesNotExist if there is
@@ -33,11 +36,13 @@ type Config struct {
 type API struct {
 	cfg   Config
 	store Reader
+	build string
 }
 
 // Routes returns a router with every public route of the service. guard requires a key with the scope EmbeddablesRead.
-func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
-	a := &API{cfg: cfg, store: store}
+// build names the build in the ETags of lists.
+func Routes(cfg Config, store Reader, guard *auth.Guard, build string) *httpapi.Router {
+	a := &API{cfg: cfg, store: store, build: build}
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EmbeddablesRead, h) }
 
 	rt := httpapi.NewRouter()
@@ -54,14 +59,19 @@ func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "cursor")
+	q := httpapi.ParseQuery(r, "limit", "cursor", "changed_after")
+	binding := httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"}
+	after := q.ChangedAfter(&binding)
 	start, end := embeddable.Bounds()
-	l, err := q.List(r, httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"},
-		start, end, q.OptionalLimit(a.cfg.MaxLimit))
+	l, err := q.List(r, binding, start, end, q.OptionalLimit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	found, err := a.store.Embeddables(r.Context(), project, l.Page)
+	view, err := a.store.View(r.Context(), project, after)
+	if err != nil || l.Unchanged(w, r, view.Newest, a.build) {
+		return err
+	}
+	found, err := a.store.Embeddables(r.Context(), view, project, l.Page)
 	if err != nil {
 		return err
 	}
@@ -90,17 +100,23 @@ func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "direction", "cursor")
+	q := httpapi.ParseQuery(r, "limit", "direction", "cursor", "changed_after")
 	descending := q.Descending()
-	start, end := embeddable.VersionBounds(descending)
-	l, err := q.List(r, httpapi.Binding{
+	binding := httpapi.Binding{
 		Project: project, List: "embeddable-versions", Of: id, Sort: "version_number", Descending: descending,
 		Most: embeddable.MaxVersion,
-	}, start, end, q.Limit(a.cfg.MaxLimit))
+	}
+	after := q.ChangedAfter(&binding)
+	start, end := embeddable.VersionBounds(descending)
+	l, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	found, err := a.store.Versions(r.Context(), project, id, descending, l.Page)
+	view, err := a.store.View(r.Context(), project, after)
+	if err != nil || l.Unchanged(w, r, view.Newest, a.build) {
+		return err
+	}
+	found, err := a.store.Versions(r.Context(), view, project, id, descending, l.Page)
 	if err != nil {
 		return err
 	}

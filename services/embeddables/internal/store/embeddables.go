@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -19,19 +20,31 @@ const (
 	columnGroupID
 )
 
-// embeddables holds the statements that list a project's embeddables in the order of their ids.
-var embeddables = lists.Keyset{
-	Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
-	Where: "project_id = $1", Parameters: 1,
-}.Statements(false)
+// The statements that list a project's embeddables in the order of their ids. embeddablesChanged lists only those that
+// changed after a number.
+var (
+	embeddables = lists.Keyset{
+		Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
+		Where: "project_id = $1", Parameters: 1,
+	}.Statements(false)
 
-// embeddableQuery returns the query that lists a project's embeddables.
-func embeddableQuery(pool pgdb.Querier, projectID string) *lists.Query {
+	embeddablesChanged = lists.Keyset{
+		Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
+		Where: "project_id = $1 AND changed > $2", Parameters: 2,
+	}.Statements(false)
+)
+
+// embeddableQuery returns the query that lists a project's embeddables in a view.
+func embeddableQuery(v changed.View, projectID string) *lists.Query {
+	sql, args := embeddables, []any{projectID}
+	if v.After != changed.All {
+		sql, args = embeddablesChanged, append(args, v.After)
+	}
 	project := wire.AppendText(nil, []byte(projectID))
 	return &lists.Query{
-		Pool:  pgdb.Pinned(pool),
-		SQL:   embeddables,
-		List:  []any{projectID},
+		Pool:  v,
+		SQL:   sql,
+		List:  args,
 		Bound: func(p lists.Position) []any { return []any{p.ID} },
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
 			return 0, row.Text(columnID), true

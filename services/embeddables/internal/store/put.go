@@ -19,26 +19,28 @@ import (
 // ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertEmbeddables = `
-INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)`
+INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash, changed, since)`
 
 // unlessSame replaces a stored embeddable with a record that differs, so that the last record sent is kept.
 const unlessSame = `
 ON CONFLICT (project_id, embeddable_id) DO UPDATE
-SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
+SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash,
+    changed = excluded.changed
 WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
       IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
 RETURNING 1`
 
 const putEmbeddables = insertEmbeddables + `
-SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash
-FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id, title, group_id, definition_hash)
+SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash, u.changed, u.changed
+FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[], $6::bigint[])
+     AS u (embeddable_id, title, group_id, definition_hash, changed)
 ORDER BY u.embeddable_id` + unlessSame
 
 const putEmbeddable = insertEmbeddables + `
-VALUES ($1, $2, $3, $4, $5)` + unlessSame
+VALUES ($1, $2, $3, $4, $5, $6, $6)` + unlessSame
 
 const insertVersions = `
-INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)`
+INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash, changed)`
 
 // unlessNumbered keeps a stored version. Of several new versions with the same number, the first is stored.
 const unlessNumbered = `
@@ -46,13 +48,21 @@ ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1`
 
 const putVersions = insertVersions + `
-SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash
-FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
-     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
+SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash, u.changed
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[], $6::bigint[])
+     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, changed, line)
 ORDER BY u.embeddable_id, u.version_number, u.line` + unlessNumbered
 
 const putVersion = insertVersions + `
-VALUES ($1, $2, $3, $4, $5)` + unlessNumbered
+VALUES ($1, $2, $3, $4, $5, $6)` + unlessNumbered
+
+// touchEmbeddables gives the embeddables $3 the number $2, if a version of them has that number.
+const touchEmbeddables = `
+UPDATE embeddables e
+SET changed = $2
+WHERE e.project_id = $1 AND e.embeddable_id = ANY($3::text[]) AND EXISTS (
+    SELECT FROM versions v
+    WHERE v.project_id = $1 AND v.embeddable_id = e.embeddable_id AND v.changed = $2)`
 
 // conflictingVersions returns the positions, from 1, of the given versions that differ from the stored version of the
 // same number.
@@ -89,7 +99,8 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer that writes to pool. The pool's role needs SELECT and INSERT, and UPDATE of embeddables.
+// NewWriter returns a Writer that writes to pool. The pool's role needs SELECT and INSERT, and UPDATE of
+// embeddables and embeddable_changes.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
@@ -103,36 +114,38 @@ var (
 // stores the same ids meanwhile. The database ends up as if the embeddables were stored one by one.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored, replaced int, err error) {
 	batches := insert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = numbers.InTx(ctx, w.pool, projectID, func(ctx context.Context, tx pgx.Tx, number int64) (int, error) {
 		stored = 0
 		distinct := insert.Column(batches[0], func(e *embeddable.Embeddable) string { return e.ID })
 		known, err := insert.Count(ctx, tx, knownEmbeddables, projectID, distinct)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, batch := range batches {
-			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumnsOf(batch)...)
+			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumnsOf(batch, number)...)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			stored += n
 		}
 		replaced = insert.Replaced(stored, len(distinct), known)
 		if stored == 0 {
-			return nil
+			return 0, nil
 		}
-		return putAllDefinitions(ctx, w.pool, tx, projectID, list, func(e *embeddable.Embeddable) string { return e.Definition })
+		return stored, putAllDefinitions(ctx, w.pool, tx, projectID, list, func(e *embeddable.Embeddable) string { return e.Definition })
 	})
 	return stored, replaced, err
 }
 
-// embeddableColumnsOf returns the columns of the embeddables in list, in the order of insertEmbeddables.
-func embeddableColumnsOf(list []embeddable.Embeddable) []any {
+// embeddableColumnsOf returns the columns of the embeddables in list, in the order of insertEmbeddables. number is the
+// number of their change.
+func embeddableColumnsOf(list []embeddable.Embeddable, number int64) []any {
 	return []any{
 		insert.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
 		insert.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
 		insert.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
 		insert.Column(list, func(e *embeddable.Embeddable) []byte { return hashOf(e.Definition) }),
+		slices.Repeat([]int64{number}, len(list)),
 	}
 }
 
@@ -141,30 +154,34 @@ func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 // idempotent.
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
 	columns := versionColumnsOf(versions)
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = numbers.InTx(ctx, w.pool, projectID, func(ctx context.Context, tx pgx.Tx, number int64) (int, error) {
 		var err error
 		conflicts = nil
-		if stored, err = versionsPut.StoredIn(ctx, w.pool, tx, projectID, columns...); err != nil {
-			return err
+		changed := slices.Repeat([]int64{number}, len(versions))
+		if stored, err = versionsPut.StoredIn(ctx, w.pool, tx, projectID, append(columns, changed)...); err != nil {
+			return 0, err
 		}
 		if stored < len(versions) {
 			if conflicts, err = conflictsAmong(ctx, tx, append([]any{projectID}, columns...)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		if stored == 0 {
-			return nil
+			return 0, nil
+		}
+		if _, err := tx.Exec(ctx, touchEmbeddables, projectID, number, columns[0]); err != nil {
+			return 0, err
 		}
 		kept := slices.Clone(versions)
 		for _, i := range slices.Backward(conflicts) {
 			kept = slices.Delete(kept, i, i+1)
 		}
-		return putAllDefinitions(ctx, w.pool, tx, projectID, kept, func(v *embeddable.Version) string { return v.Definition })
+		return stored, putAllDefinitions(ctx, w.pool, tx, projectID, kept, func(v *embeddable.Version) string { return v.Definition })
 	})
 	return stored, conflicts, err
 }
 
-// versionColumnsOf returns the columns of versions in the order of insertVersions.
+// versionColumnsOf returns the columns of versions in the order of insertVersions, without the number of their change.
 func versionColumnsOf(versions []embeddable.Version) []any {
 	return []any{
 		insert.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),

@@ -21,6 +21,6 @@ func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 // a part and sets More. The counts are right even with an error. The caller can repeat Project.
 func (m *Remover) Project(ctx context.Context, projectID string) (r embeddable.Removed, err error) {
 	n, more, err := remove.Project(ctx, m.pool, projectID,
-		remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"}, remove.Table{Name: "definitions", Key: "definition_hash"})
+		remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"}, remove.Table{Name: "definitions", Key: "definition_hash"}, remove.Table{Name: "embeddable_changes", Key: "number"})
 	return embeddable.Removed{Embeddables: n[0], Versions: n[1], Definitions: n[2], More: more}, err
 }

@@ -13,6 +13,10 @@ func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
 	pgtest.AddList(all, "embeddables", embeddables)
+	pgtest.AddList(all, "embeddablesChanged", embeddablesChanged)
+	pgtest.AddList(all, "versionsChangedAscending", versionsChanged.Ascending)
+	pgtest.AddList(all, "versionsChangedDescending", versionsChanged.Descending)
+	pgtest.AddNumbers(all, numbers)
 	pgtest.AddList(all, "versionsAscending", versions.Ascending)
 	pgtest.AddList(all, "versionsDescending", versions.Descending)
 	return all
@@ -23,5 +27,5 @@ func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
 // TestStatements checks that every statement restricts each of its tables to one project, and reaches it by an index that
 // leads with the project. In a distributed database every statement is one task of one node.
 func TestStatements(t *testing.T) {
-	pgtest.CheckStatements(t, Schema(), statements(t), 15, putEmbeddable, putVersion, putDefinition)
+	pgtest.CheckStatements(t, Schema(), statements(t), 32, putEmbeddable, putVersion, putDefinition)
 }

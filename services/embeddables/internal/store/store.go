@@ -7,6 +7,7 @@ import (
 	"embed"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
@@ -27,30 +28,42 @@ func Schema() migrate.Schema {
 		Name:       "embeddables",
 		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
-			migrate.Reader:  {"SELECT ON embeddables, versions, definitions"},
-			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
-			migrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions"},
+			migrate.Reader:  {"SELECT ON embeddables, versions, definitions, embeddable_changes"},
+			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables, embeddable_changes", "SELECT, INSERT ON versions, definitions"},
+			migrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions, embeddable_changes"},
 		},
 	}
 }
 
-// Store reads embeddables, versions and definitions with one pool.
+// numbers has the numbers of all stored changes of embeddables, versions and definitions.
+var numbers = changed.In("embeddable_changes")
+
+// Store reads embeddables, versions and definitions.
 type Store struct {
-	pool pgdb.Querier
+	pool    pgdb.Querier
+	primary pgdb.Querier
 }
 
-// New returns a Store that reads from pool. The pool's role needs SELECT.
-func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
+// New returns a Store that reads from pool, and from primary what has changed. The role of both needs SELECT.
+func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary: primary} }
 
-// Embeddables opens a page of a project's embeddables. The caller must close the List.
-func (s *Store) Embeddables(ctx context.Context, projectID string, page lists.Page) (*lists.List, error) {
-	return lists.Open(ctx, embeddableQuery(s.pool, projectID), page)
+// View returns a view of a project, for a reader that asks for the records changed after a number or for [changed.All].
+// The error is a HistoryLost if the project does not know the number.
+func (s *Store) View(ctx context.Context, projectID string, after int64) (changed.View, error) {
+	return numbers.View(ctx, s.pool, s.primary, projectID, after)
 }
 
-// Versions opens a page of an embeddable's versions. The caller must close the List. The error is an
+// Embeddables opens a page of a project's embeddables in a view. The caller must close the List.
+func (s *Store) Embeddables(ctx context.Context, v changed.View, projectID string, page lists.Page) (*lists.List, error) {
+	page.Scans = v.After != changed.All
+	return lists.Open(ctx, embeddableQuery(v, projectID), page)
+}
+
+// Versions opens a page of an embeddable's versions in a view. The caller must close the List. The error is an
 // EmbeddableDoesNotExist if the project has no such embeddable.
-func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error) {
-	return lists.Open(ctx, versionQuery(s.pool, projectID, embeddableID, descending), page)
+func (s *Store) Versions(ctx context.Context, v changed.View, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error) {
+	page.Scans = v.After != changed.All
+	return lists.Open(ctx, versionQuery(v, projectID, embeddableID, descending), page)
 }
 
 // Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if the project has no

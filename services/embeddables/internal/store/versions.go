@@ -2,6 +2,7 @@ package store
 
 import (
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -15,21 +16,37 @@ const (
 	columnSavedAt
 )
 
-// versions holds the statements that list an embeddable's versions by number, in both directions.
-var versions = lists.Keyset{
-	Table: "versions", Columns: versionColumns, Key: "version_number",
-	Where: "project_id = $1 AND embeddable_id = $2", Parameters: 2,
-	Parent: "SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2",
-}.Orders()
+// versionSince selects the number of the change that made an embeddable's earlier versions readable.
+const versionSince = `SELECT since FROM embeddables WHERE project_id = $1 AND embeddable_id = $2`
 
-// versionQuery returns the query that lists an embeddable's versions. Without such an embeddable, the query fails with
-// an EmbeddableDoesNotExist.
-func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending bool) *lists.Query {
+const versionParent = `SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2`
+
+// The statements that list an embeddable's versions by number, in both directions. versionsChanged lists only those that
+// became readable after a number.
+var (
+	versions = lists.Keyset{
+		Table: "versions", Columns: versionColumns, Key: "version_number",
+		Where: "project_id = $1 AND embeddable_id = $2", Parameters: 2, Parent: versionParent,
+	}.Orders()
+
+	versionsChanged = lists.Keyset{
+		Table: "versions", Columns: versionColumns, Key: "version_number",
+		Where: "project_id = $1 AND embeddable_id = $2 AND (changed > $3 OR $3 < (" + versionSince + "))", Parameters: 3, Parent: versionParent,
+	}.Orders()
+)
+
+// versionQuery returns the query that lists an embeddable's versions in a view. Without such an embeddable, the query
+// fails with an EmbeddableDoesNotExist.
+func versionQuery(v changed.View, projectID, embeddableID string, descending bool) *lists.Query {
+	sql, args := versions, []any{projectID, embeddableID}
+	if v.After != changed.All {
+		sql, args = versionsChanged, append(args, v.After)
+	}
 	id := wire.AppendText(nil, []byte(embeddableID))
 	return &lists.Query{
-		Pool:  pgdb.Pinned(pool),
-		SQL:   versions.In(descending),
-		List:  []any{projectID, embeddableID},
+		Pool:  v,
+		SQL:   sql.In(descending),
+		List:  args,
 		Bound: func(p lists.Position) []any { return []any{p.Key} },
 		Key: func(row *pgdb.Raw) (key int64, _ []byte, ok bool) {
 			return row.Int(columnNumber), nil, !row.Null(columnNumber)

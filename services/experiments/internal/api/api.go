@@ -8,6 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -16,8 +17,10 @@ import (
 
 // Reader is the part of the store that the handlers use.
 type Reader interface {
+	// View returns a view for the list of experiments. The error may be a HistoryLost.
+	View(ctx context.Context, projectID string, after int64) (changed.View, error)
 	// Experiments opens a page of a project's experiments.
-	Experiments(ctx context.Context, l experiment.List, page lists.Page) (*lists.List, error)
+	Experiments(ctx context.Context, v changed.View, l experiment.List, page lists.Page) (*lists.List, error)
 	// Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such
 	// experiment.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
@@ -30,12 +33,13 @@ type Reader interface {
 type API struct {
 	cfg   Config
 	store Reader
+	build string
 }
 
 // Routes returns a router with every public route of the service. EXPERIMENTS_AUTH decides whether the routes require
-// a key.
-func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
-	a := &API{cfg: cfg, store: store}
+// a key. build names the build in the ETag of the list.
+func Routes(cfg Config, store Reader, guard *auth.Guard, build string) *httpapi.Router {
+	a := &API{cfg: cfg, store: store, build: build}
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return cfg.protect(guard, h) }
 
 	rt := httpapi.NewRouter()
@@ -52,21 +56,27 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "status", "limit", "cursor")
+	q := httpapi.ParseQuery(r, "status", "limit", "cursor", "changed_after")
 	which := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
 	filters := map[string]string{}
 	if which.Status != "" {
 		filters["status"] = which.Status
 	}
-	start, end := experiment.Bounds()
-	l, err := q.List(r, httpapi.Binding{
+	binding := httpapi.Binding{
 		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: filters,
 		Least: wire.MinTime, Most: wire.MaxTime,
-	}, start, end, q.OptionalLimit(a.cfg.MaxLimit))
+	}
+	after := q.ChangedAfter(&binding)
+	start, end := experiment.Bounds()
+	l, err := q.List(r, binding, start, end, q.OptionalLimit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	found, err := a.store.Experiments(r.Context(), which, l.Page)
+	view, err := a.store.View(r.Context(), project, after)
+	if err != nil || l.Unchanged(w, r, view.Newest, a.build) {
+		return err
+	}
+	found, err := a.store.Experiments(r.Context(), view, which, l.Page)
 	if err != nil {
 		return err
 	}

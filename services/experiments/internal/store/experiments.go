@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -41,7 +42,8 @@ FROM experiments
 WHERE project_id = $1 AND experiment_id = $2`
 
 // The statements that list a project's experiments, in descending order of creation and then of id.
-// experimentsOfStatus lists only the experiments with one status.
+// experimentsOfStatus lists only the experiments with one status. experimentsChanged lists those that changed after a
+// number, with any status for an empty text.
 var (
 	experiments = lists.Keyset{
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
@@ -52,16 +54,24 @@ var (
 		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
 		Where: "project_id = $1 AND status = $2", Parameters: 2,
 	}.Statements(true)
+
+	experimentsChanged = lists.Keyset{
+		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
+		Where: "project_id = $1 AND changed > $2 AND ($3::text = '' OR status = $3)", Parameters: 3,
+	}.Statements(true)
 )
 
-// experimentQuery returns a lists.Query for the experiments of l.
-func experimentQuery(pool pgdb.Querier, l experiment.List) *lists.Query {
+// experimentQuery returns a lists.Query for the experiments of l in a view.
+func experimentQuery(v changed.View, l experiment.List) *lists.Query {
 	sql, args := experiments, []any{l.ProjectID}
-	if l.Status != "" {
+	switch {
+	case v.After != changed.All:
+		sql, args = experimentsChanged, append(args, v.After, l.Status)
+	case l.Status != "":
 		sql, args = experimentsOfStatus, append(args, l.Status)
 	}
 	return &lists.Query{
-		Pool:  pgdb.Pinned(pool),
+		Pool:  v,
 		SQL:   sql,
 		List:  args,
 		Bound: func(p lists.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },

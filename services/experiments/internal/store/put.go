@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -20,7 +21,7 @@ import (
 const insertExperiments = `
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
-                              paused_showing_variant, winner_variant, status, changes)`
+                              paused_showing_variant, winner_variant, status, changes, changed)`
 
 // unlessOlder replaces a stored experiment, unless the stored experiment has a later update. With an equal time of
 // update, unlessOlder replaces the experiment only if the content differs. A change of the status adds 1 to changes.
@@ -32,7 +33,7 @@ SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypo
     observations = excluded.observations, outcome = excluded.outcome,
     attachments = excluded.attachments, variants = excluded.variants, flow_ids = excluded.flow_ids,
     paused_showing_variant = excluded.paused_showing_variant, winner_variant = excluded.winner_variant,
-    status = excluded.status,
+    status = excluded.status, changed = excluded.changed,
     changes = e.changes + CASE WHEN excluded.status IS DISTINCT FROM e.status THEN 1 ELSE 0 END
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
@@ -47,15 +48,16 @@ RETURNING 1`
 const putExperiments = insertExperiments + `
 SELECT $1, u.experiment_id, u.flow_id, u.name, u.hypothesis, u.impact_metrics, u.no_impact_metrics,
        u.created_at, u.updated_at, u.observations, u.outcome, u.attachments, u.variants, u.flow_ids,
-       u.paused_showing_variant, u.winner_variant, u.status, 1
+       u.paused_showing_variant, u.winner_variant, u.status, 1, u.changed
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
-            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
+            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[])
      AS u (experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
-           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status)
+           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status,
+           changed)
 ORDER BY u.experiment_id` + unlessOlder
 
 const putExperiment = insertExperiments + `
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)` + unlessOlder
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1, $18)` + unlessOlder
 
 // putStatusChanges records the newest status of each experiment in $2, with the number of the change. A change that is
 // recorded already has the same number, so the statement does not record it again.
@@ -77,7 +79,8 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of experiments.
+// NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of experiments
+// and experiment_changes.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var experimentsPut = insert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
@@ -90,27 +93,27 @@ var experimentsPut = insert.Put{Arrays: putExperiments, Values: putExperiment, K
 // one. replaced is exact if no other transaction stores the same experiments meanwhile.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored, replaced int, err error) {
 	batches := insert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = numbers.InTx(ctx, w.pool, projectID, func(ctx context.Context, tx pgx.Tx, number int64) (int, error) {
 		stored = 0
 		known, err := insert.Count(ctx, tx, knownExperiments, projectID, ids(batches[0]))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, batch := range batches {
-			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(batch)...)
+			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, append(experimentColumnsOf(batch), slices.Repeat([]int64{number}, len(batch)))...)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if n == 0 {
 				continue
 			}
 			stored += n
 			if _, err := tx.Exec(ctx, putStatusChanges, projectID, ids(batch)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		replaced = insert.Replaced(stored, len(batches[0]), known)
-		return nil
+		return stored, nil
 	})
 	return stored, replaced, err
 }
@@ -119,7 +122,8 @@ func ids(list []experiment.Experiment) []string {
 	return insert.Column(list, func(e *experiment.Experiment) string { return e.ID })
 }
 
-// experimentColumnsOf returns the columns of experiments in the order of insertExperiments, without the project.
+// experimentColumnsOf returns the columns of experiments in the order of insertExperiments, without the project
+// and the number of their change.
 func experimentColumnsOf(list []experiment.Experiment) []any {
 	type e = experiment.Experiment
 	text := func(of func(*e) *string) []*string { return insert.Column(list, of) }

@@ -22,6 +22,6 @@ func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 // an error. Project can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (r experiment.Removed, err error) {
 	n, more, err := remove.Project(ctx, m.pool, projectID,
-		remove.Table{Name: "experiments", Key: "experiment_id"}, remove.Table{Name: "status_changes", Key: "experiment_id"})
+		remove.Table{Name: "experiments", Key: "experiment_id"}, remove.Table{Name: "status_changes", Key: "experiment_id"}, remove.Table{Name: "experiment_changes", Key: "number"})
 	return experiment.Removed{Experiments: n[0], StatusChanges: n[1], More: more}, err
 }

@@ -14,6 +14,8 @@ func statements(t *testing.T) map[string]string {
 	all := pgtest.PackageStatements(t, ".")
 	pgtest.AddList(all, "experiments", experiments)
 	pgtest.AddList(all, "experimentsOfStatus", experimentsOfStatus)
+	pgtest.AddList(all, "experimentsChanged", experimentsChanged)
+	pgtest.AddNumbers(all, numbers)
 	pgtest.AddList(all, "statusChanges", statusChanges)
 	return all
 }
@@ -23,5 +25,5 @@ func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
 // TestStatements checks that every statement restricts each of its tables to one project, and reaches it by an index that
 // leads with the project. In a distributed database every statement is one task of one node.
 func TestStatements(t *testing.T) {
-	pgtest.CheckStatements(t, Schema(), statements(t), 10, putExperiment)
+	pgtest.CheckStatements(t, Schema(), statements(t), 17, putExperiment)
 }

@@ -7,6 +7,7 @@ import (
 	"embed"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/postgres/changed"
 	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
@@ -24,30 +25,41 @@ func Schema() migrate.Schema {
 		Name:       "experiments",
 		Migrations: migrate.Files(migrations),
 		Grants: map[migrate.Role][]string{
-			migrate.Reader:  {"SELECT ON experiments, status_changes"},
-			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
-			migrate.Remover: {"SELECT, DELETE ON experiments, status_changes"},
+			migrate.Reader:  {"SELECT ON experiments, status_changes, experiment_changes"},
+			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments, experiment_changes", "SELECT, INSERT ON status_changes"},
+			migrate.Remover: {"SELECT, DELETE ON experiments, status_changes, experiment_changes"},
 		},
 	}
 }
 
+// numbers has the numbers of all stored changes of experiments.
+var numbers = changed.In("experiment_changes")
+
 // Store reads experiments and the changes of their status from Postgres.
 type Store struct {
-	pool pgdb.Querier
+	pool    pgdb.Querier
+	primary pgdb.Querier
 }
 
-// New returns a Store that reads from pool. The pool's role needs SELECT.
-func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
+// New returns a Store that reads from pool, and from primary what has changed. The role of both needs SELECT.
+func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary: primary} }
+
+// View returns a view of a project, for a reader that asks for the records changed after a number or for [changed.All].
+// The error is a HistoryLost if the project does not know the number.
+func (s *Store) View(ctx context.Context, projectID string, after int64) (changed.View, error) {
+	return numbers.View(ctx, s.pool, s.primary, projectID, after)
+}
 
 // Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such experiment.
 func (s *Store) Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error) {
 	return lists.One(ctx, s.pool, appendExperiment, apierr.NoExperiment(experimentID), getExperiment, projectID, experimentID)
 }
 
-// Experiments opens a page of a project's experiments. The page of an unknown project is empty.
-func (s *Store) Experiments(ctx context.Context, l experiment.List, page lists.Page) (*lists.List, error) {
+// Experiments opens a page of a project's experiments in a view. The page of an unknown project is empty.
+func (s *Store) Experiments(ctx context.Context, v changed.View, l experiment.List, page lists.Page) (*lists.List, error) {
 	page.Moves = true // the source can change created_at
-	return lists.Open(ctx, experimentQuery(s.pool, l), page)
+	page.Scans = v.After != changed.All
+	return lists.Open(ctx, experimentQuery(v, l), page)
 }
 
 // StatusChanges opens a page of all changes of an experiment's status. The error is an ExperimentNotFound if the

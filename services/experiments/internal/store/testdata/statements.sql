@@ -19,6 +19,25 @@ FROM experiments
 WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
 ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
 
+-- name: experimentsChanged.chunk
+SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
+       observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
+FROM experiments
+WHERE project_id = $1 AND changed > $2 AND ($3::text = '' OR status = $3) AND (created_at, experiment_id) < ($4, $5) AND (created_at, experiment_id) >= ($6, $7)
+ORDER BY created_at DESC, experiment_id DESC LIMIT $8
+
+-- name: experimentsChanged.last
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND changed > $2 AND ($3::text = '' OR status = $3) AND (created_at, experiment_id) < ($4, $5) AND (created_at, experiment_id) >= ($6, $7)
+ORDER BY created_at, experiment_id LIMIT 1
+
+-- name: experimentsChanged.nth
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND changed > $2 AND ($3::text = '' OR status = $3) AND (created_at, experiment_id) < ($4, $5) AND (created_at, experiment_id) >= ($6, $7)
+ORDER BY created_at DESC, experiment_id DESC OFFSET $8 LIMIT 2
+
 -- name: experimentsOfStatus.chunk
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
@@ -49,11 +68,26 @@ SELECT count(*)
 FROM experiments
 WHERE project_id = $1 AND experiment_id = ANY($2::text[])
 
+-- name: numbers.add
+INSERT INTO experiment_changes (project_id, number) VALUES ($1, $2) ON CONFLICT (project_id, number) DO NOTHING
+
+-- name: numbers.lock
+SELECT number FROM experiment_changes WHERE project_id = $1 AND number = 0 FOR UPDATE
+
+-- name: numbers.newest
+SELECT number FROM experiment_changes WHERE project_id = $1 ORDER BY number DESC LIMIT 1
+
+-- name: numbers.position
+SELECT n.number,
+    (SELECT l.number FROM experiment_changes l WHERE l.project_id = $1 AND l.number <= $2 ORDER BY l.number DESC LIMIT 1),
+    (SELECT u.number FROM experiment_changes u WHERE u.project_id = $1 AND u.number >= $2 ORDER BY u.number LIMIT 1)
+FROM experiment_changes n WHERE n.project_id = $1 ORDER BY n.number DESC LIMIT 1
+
 -- name: putExperiment
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
-                              paused_showing_variant, winner_variant, status, changes)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)
+                              paused_showing_variant, winner_variant, status, changes, changed)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1, $18)
 ON CONFLICT (project_id, experiment_id) DO UPDATE
 SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypothesis,
     impact_metrics = excluded.impact_metrics, no_impact_metrics = excluded.no_impact_metrics,
@@ -61,7 +95,7 @@ SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypo
     observations = excluded.observations, outcome = excluded.outcome,
     attachments = excluded.attachments, variants = excluded.variants, flow_ids = excluded.flow_ids,
     paused_showing_variant = excluded.paused_showing_variant, winner_variant = excluded.winner_variant,
-    status = excluded.status,
+    status = excluded.status, changed = excluded.changed,
     changes = e.changes + CASE WHEN excluded.status IS DISTINCT FROM e.status THEN 1 ELSE 0 END
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
@@ -76,14 +110,15 @@ RETURNING 1
 -- name: putExperiments
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
-                              paused_showing_variant, winner_variant, status, changes)
+                              paused_showing_variant, winner_variant, status, changes, changed)
 SELECT $1, u.experiment_id, u.flow_id, u.name, u.hypothesis, u.impact_metrics, u.no_impact_metrics,
        u.created_at, u.updated_at, u.observations, u.outcome, u.attachments, u.variants, u.flow_ids,
-       u.paused_showing_variant, u.winner_variant, u.status, 1
+       u.paused_showing_variant, u.winner_variant, u.status, 1, u.changed
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
-            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
+            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[])
      AS u (experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
-           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status)
+           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status,
+           changed)
 ORDER BY u.experiment_id
 ON CONFLICT (project_id, experiment_id) DO UPDATE
 SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypothesis,
@@ -92,7 +127,7 @@ SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypo
     observations = excluded.observations, outcome = excluded.outcome,
     attachments = excluded.attachments, variants = excluded.variants, flow_ids = excluded.flow_ids,
     paused_showing_variant = excluded.paused_showing_variant, winner_variant = excluded.winner_variant,
-    status = excluded.status,
+    status = excluded.status, changed = excluded.changed,
     changes = e.changes + CASE WHEN excluded.status IS DISTINCT FROM e.status THEN 1 ELSE 0 END
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
