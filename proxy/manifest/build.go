@@ -46,13 +46,7 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 //
 // The snapshot shares the bytes of the Secrets' values with o.
 func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
-	b := builder{
-		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
-		claims: map[credentialKey][]*claim{}, names: map[ObjectKey]bool{}, requireProject: o.RequireProject,
-	}
-	for i := range o.Projects {
-		b.project(&o.Projects[i])
-	}
+	b := newBuilder(o)
 	for i := range o.Secrets {
 		if b.begin("Secret", o.Secrets[i].Metadata, o.Secrets[i].At) {
 			b.secrets[b.of] = &o.Secrets[i]
@@ -71,6 +65,36 @@ func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 	return s, b.faults, b.warnings
 }
 
+// Uses returns the Credentials that each endpoint may use, as [BuildEach] decides, whether or not their values and rules
+// are valid.
+func Uses(o Objects) map[ObjectKey][]ObjectKey {
+	b := newBuilder(o)
+	for i := range o.Credentials {
+		c := &o.Credentials[i]
+		before := len(b.faults)
+		if b.begin("Credential", c.Metadata, nil) {
+			if b.checkGrant(c.Spec.ProjectID); len(b.faults) == before {
+				b.claim(&policy.Credential{ID: c.Spec.ID, Project: c.Spec.ProjectID, Environment: c.Spec.Environment}, c, false)
+			}
+		}
+	}
+	uses := map[ObjectKey][]ObjectKey{}
+	for i := range o.Endpoints {
+		e := &o.Endpoints[i]
+		before := len(b.faults)
+		b.begin("ProxyEndpoint", e.Metadata, nil)
+		if b.checkGrant(e.Spec.ProjectID); len(b.faults) > before {
+			continue
+		}
+		for _, id := range e.Spec.Credentials {
+			if c := b.resolve(e.Metadata.Namespace, credentialKey{e.Spec.ProjectID, e.Spec.Environment, id}); c != nil {
+				uses[b.of] = append(uses[b.of], ObjectKey{"Credential", c.namespace, c.name})
+			}
+		}
+	}
+	return uses
+}
+
 type credentialKey struct{ project, environment, id string }
 
 // claim is the first Credential with an id in a namespace, project and environment. A faulty Credential keeps its
@@ -79,6 +103,7 @@ type claim struct {
 	namespace, name string
 	allowed         []string           // the other namespaces that may use the Credential
 	inForce         *policy.Credential // nil: the Credential has a fault
+	former          []policy.Former
 }
 
 // builder collects the parts of a snapshot, object by object.
@@ -97,6 +122,18 @@ type builder struct {
 	credentials []*policy.Credential
 	faults      []*Fault
 	warnings    []*Fault
+}
+
+// newBuilder returns a builder with the Projects of o.
+func newBuilder(o Objects) *builder {
+	b := &builder{
+		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
+		claims: map[credentialKey][]*claim{}, names: map[ObjectKey]bool{}, requireProject: o.RequireProject,
+	}
+	for i := range o.Projects {
+		b.project(&o.Projects[i])
+	}
+	return b
 }
 
 // begin makes an object the current object, to which the next faults belong. It adds a fault for a name that is not
@@ -264,7 +301,7 @@ func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 			return
 		}
 	}
-	one := &claim{namespace: o.Metadata.Namespace, name: o.Metadata.Name, allowed: o.Spec.AllowedNamespaces}
+	one := &claim{namespace: o.Metadata.Namespace, name: o.Metadata.Name, allowed: o.Spec.AllowedNamespaces, former: o.Former}
 	if faultless {
 		one.inForce = c
 	}

@@ -27,6 +27,7 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 		Destinations: b.destinations(o.Spec.Destinations),
 		AllowHTTP:    o.Spec.AllowHTTP,
 		KeepSecrets:  o.Spec.Scrub.Disabled, PassUnreadable: o.Spec.Scrub.PassUnreadable,
+		Former: o.Former,
 	}
 	if o.Metadata.Namespace != "" {
 		e.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
@@ -87,7 +88,11 @@ func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 	})
 	for i, id := range o.Spec.Credentials {
 		field := fmt.Sprintf("spec.credentials[%d]", i)
-		switch c := b.resolve(o.Metadata.Namespace, credentialKey{e.Project, e.Environment, id}); {
+		c := b.resolve(o.Metadata.Namespace, credentialKey{e.Project, e.Environment, id})
+		if c != nil {
+			e.Former = append(e.Former, c.former...)
+		}
+		switch {
 		case c == nil:
 			b.fault(CredentialMissing, field, "there is no Credential with the id %q in project %q, environment %q that this namespace may use",
 				id, e.Project, e.Environment)

@@ -8,6 +8,7 @@
 package manifest
 
 import (
+	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
@@ -50,6 +51,8 @@ type Project struct {
 type Credential struct {
 	Metadata Metadata
 	Spec     resource.CredentialSpec
+	// Former are former values. All endpoints that may use the Credential hide them.
+	Former []policy.Former
 	// At returns the position of a field such as "spec.destinations[1].pattern". Nil: the object is not from a file.
 	At func(field string) Position
 }
@@ -58,7 +61,9 @@ type Credential struct {
 type ProxyEndpoint struct {
 	Metadata Metadata
 	Spec     resource.ProxyEndpointSpec
-	At       func(field string) Position
+	// Former are values of Credentials that the endpoint may not use any more, which it hides.
+	Former []policy.Former
+	At     func(field string) Position
 }
 
 // Secret has the values of one Kubernetes Secret, by key. In a folder, Secret is read from a manifest. In a cluster,

@@ -92,13 +92,13 @@ func parseDocument(o *Objects, file string, d document) error {
 		if err != nil {
 			return faultOf(file, k.Kind, err)
 		}
-		o.Credentials = append(o.Credentials, Credential{meta, spec, at})
+		o.Credentials = append(o.Credentials, Credential{Metadata: meta, Spec: spec, At: at})
 	case APIVersion + " ProxyEndpoint":
 		meta, spec, err := object[resource.ProxyEndpointSpec](d)
 		if err != nil {
 			return faultOf(file, k.Kind, err)
 		}
-		o.Endpoints = append(o.Endpoints, ProxyEndpoint{meta, spec, at})
+		o.Endpoints = append(o.Endpoints, ProxyEndpoint{Metadata: meta, Spec: spec, At: at})
 	case "v1 Secret":
 		return parseSecret(o, file, d, at)
 	default:

@@ -36,6 +36,8 @@ type Endpoint struct {
 	Roots *x509.CertPool
 	// RootsID identifies Roots: equal ids mean equal certificates.
 	RootsID string
+	// Former are values that the endpoint could send before, as far as they are known from outside the [Store].
+	Former []Former
 
 	Limits   Limits
 	Timeouts Timeouts

@@ -18,6 +18,7 @@ func TestFormerValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store policy.Store
 		var first *policy.Endpoint
+		var known []policy.Former
 		check := func(when string, want ...string) {
 			t.Helper()
 			var got []string
@@ -31,7 +32,7 @@ func TestFormerValues(t *testing.T) {
 		}
 		replace := func(values ...string) {
 			t.Helper()
-			e := &policy.Endpoint{Name: "web"}
+			e := &policy.Endpoint{Name: "web", Former: known}
 			for i, value := range values {
 				e.Credentials = append(e.Credentials, &policy.Credential{ID: fmt.Sprintf("cred_%d", i), Value: secret.New([]byte(value))})
 			}
@@ -65,6 +66,17 @@ func TestFormerValues(t *testing.T) {
 		time.Sleep(policy.FormerLife)
 		replace()
 		check("a day later")
+		known = []policy.Former{{Value: secret.New([]byte("value-six")), Until: time.Now().Add(time.Minute)}, {Value: secret.New([]byte("value-five")), Until: time.Now().Add(time.Second)}}
+		replace("value-five")
+		check("with values known from outside", "value-five", "value-six")
+		replace("value-six")
+		check("with a known end", "value-six", "value-five")
+		time.Sleep(time.Second)
+		replace("value-six")
+		check("after that end", "value-six")
+		known = nil
+		replace()
+		time.Sleep(policy.FormerLife)
 		for i := range policy.MaxFormer + 2 {
 			replace(fmt.Sprintf("value-%03d", i))
 		}

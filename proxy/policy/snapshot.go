@@ -42,7 +42,7 @@ func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, e
 			}
 		}
 		e.secrets = &atomic.Pointer[Secrets]{}
-		e.secrets.Store(newSecrets(e.Credentials, nil, time.Time{}))
+		e.secrets.Store(newSecrets(e, nil, time.Time{}))
 		key := scopeKey{e.Project, e.Environment}
 		if s.scopes[key] == nil {
 			s.scopes[key] = &Scope{}
@@ -140,14 +140,14 @@ func (s *Store) remember(next *Snapshot, now time.Time) {
 	s.secrets = make(map[string]*atomic.Pointer[Secrets], len(next.endpoints))
 	for _, e := range next.endpoints {
 		if secrets := had[e.Name]; secrets != nil {
-			secrets.Store(newSecrets(e.Credentials, secrets.Load(), now))
+			secrets.Store(newSecrets(e, secrets.Load(), now))
 			e.secrets = secrets
 		}
 		s.secrets[e.Name] = e.secrets
 		delete(had, e.Name)
 	}
 	for name, secrets := range had {
-		if left := newSecrets(nil, secrets.Load(), now); len(left.values) > 0 {
+		if left := newSecrets(&Endpoint{}, secrets.Load(), now); len(left.values) > 0 {
 			secrets.Store(left)
 			s.secrets[name] = secrets
 		}
