@@ -1,16 +1,21 @@
 package operator
 
 import (
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -116,8 +121,9 @@ func TestProxyValues(t *testing.T) {
 		}
 		found := map[string]string{}
 		for name, value := range s.Data {
-			_, ref, _ := strings.Cut(name, "_")
-			found[ref] = string(value)
+			if _, ref, present := strings.Cut(name, "_"); present {
+				found[ref] = string(value)
+			}
 		}
 		return found
 	}
@@ -157,6 +163,89 @@ func TestProxyValues(t *testing.T) {
 	c.AwaitReady(t, last, v1alpha1.ReasonValid)
 	c.Delete(t, cred)
 	eventually.True(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
+}
+
+// awaitFormer waits until the Secret for the proxy has a list of former values and uses: of which Credential, what, and for
+// how many hours more.
+func awaitFormer(t *testing.T, c *kubetest.Cluster, now func() time.Time, names map[types.UID]string, want ...string) {
+	t.Helper()
+	eventually.Succeeds(t, "the former values are "+strings.Join(want, ", "), func() error {
+		var s corev1.Secret
+		if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-proxy-values"}, &s); err != nil {
+			return err
+		}
+		var got []string
+		for _, f := range manifests.FormerOf(s.Data) {
+			got = append(got, fmt.Sprintf("%s: %s%s %.0f", names[f.Credential], f.Value, strings.TrimPrefix(f.Endpoint, c.Namespace), f.Until.Sub(now()).Hours()))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%q", got)
+		}
+		return nil
+	})
+}
+
+// TestFormerValues checks which former values, and endpoints of before, the operator keeps for the proxy. It keeps them over
+// its own restart, and finds there what has changed meanwhile.
+func TestFormerValues(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	var now clock
+	o := start(t, c, nil, now.set)
+	secret, a, b := newSecret(named("s"), map[string]string{"token": "value-one"}), newCredential(named("a"), "pr_1", "cred_a", "s"), newCredential(named("b"), "pr_1", "cred_b", "other")
+	web := newEndpoint(named("web"), "pr_1", "cred_a", "cred_b")
+	c.Create(t, secret, newSecret(named("other"), map[string]string{"token": "value-two"}), a, b, web)
+	names := map[types.UID]string{a.UID: "a", b.UID: "b"}
+	await := func(want ...string) {
+		t.Helper()
+		awaitFormer(t, c, now.now, names, want...)
+	}
+	c.AwaitReady(t, web, v1alpha1.ReasonValid)
+	o.quiet(t)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("value-three") })
+	await("a: value-one 24")
+	if err := o.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("value-four") })
+	now.ahead.Add(int64(time.Hour))
+	o = start(t, c, nil, now.set)
+	await("a: value-one 23", "a: value-three 24")
+	o.quiet(t)
+	kubetest.Change(t, c, web, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Credentials = []string{"cred_b"} })
+	await("a: /web 24", "a: value-one 23", "a: value-three 24")
+	c.Delete(t, b)
+	await("a: /web 24", "a: value-one 23", "a: value-three 24", "b: /web 24", "b: value-two 24")
+	now.ahead.Add(int64(23 * time.Hour))
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("value-one") })
+	await("a: /web 1", "a: value-four 24", "a: value-three 1", "b: /web 1", "b: value-two 1")
+
+	// The operator keeps 64 values of a Credential, and of a namespace no more than fit beside its present values.
+	var list, want []string
+	add := func(namespace, id, value string, hours int) {
+		list = append(list, fmt.Sprintf(`{"namespace":%q,"credential":%q,"value":%q,"until":%q}`,
+			namespace, id, base64.StdEncoding.EncodeToString([]byte(value)), now.now().Add(time.Duration(hours)*time.Hour).Format(time.RFC3339Nano)))
+	}
+	names["many"], names["large"] = "many", "large"
+	for i := range 70 {
+		add("elsewhere", "many", fmt.Sprintf("value-%d", i), i+1)
+		if i >= 6 {
+			want = append(want, fmt.Sprintf("many: value-%d %d", i, i+1))
+		}
+	}
+	for i := range 8 {
+		large := strings.Repeat("x", 13<<10) + fmt.Sprint(i)
+		add("third", "large", large, i+1)
+		if i >= 1 {
+			want = append(want, fmt.Sprintf("large: %s %d", large, i+1))
+		}
+	}
+	kubetest.Change(t, c, newSecret(in(c.Namespace, "lectern-proxy-values"), nil), func(s *corev1.Secret) {
+		s.Data[manifests.FormerKey] = []byte("[" + strings.Join(list, ",") + "]")
+	})
+	slices.Sort(want)
+	await(want...)
 }
 
 // Of two Credentials with the same id, the older one prevails until it is deleted.

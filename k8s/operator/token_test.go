@@ -19,6 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
@@ -199,6 +200,7 @@ func TestFetchedCredential(t *testing.T) {
 	e.set(func(e *endpoint) { e.life = 3600 })
 	now.later(t, c, 41*time.Minute) // two thirds of the assumed life of token-2
 	awaitToken(t, c, cred, "token-3")
+	awaitFormer(t, c, now.now, map[types.UID]string{cred.UID: "a"}, "a: token-1 0", "a: token-2 0")
 	e.set(func(e *endpoint) {
 		e.answer = func(w http.ResponseWriter) bool {
 			w.WriteHeader(http.StatusBadGateway)

@@ -41,9 +41,10 @@ func (s *Source) collect(ctx context.Context) (seen, error) {
 	if all.Projects, err = collected(ctx, s, &all, "Project", readProject); err != nil {
 		return all, err
 	}
-	secrets := secrets{}
+	secrets, former := secrets{}, formersIn(values.Data)
 	read := func(u *unstructured.Unstructured) (manifest.Credential, error) {
 		c, err := readCredential(u)
+		c.Former = former.of[u.GetUID()]
 		if name, _ := manifests.ValueName(u, c.Spec.ValueFrom.SecretKeyRef); err == nil && values.Data[name] != nil {
 			secrets.add(c, values.Data[name])
 		}
@@ -55,7 +56,11 @@ func (s *Source) collect(ctx context.Context) (seen, error) {
 	for name, data := range secrets {
 		all.Secrets = append(all.Secrets, manifest.Secret{Metadata: manifest.Metadata{Namespace: name.Namespace, Name: name.Name}, Data: data})
 	}
-	all.Endpoints, err = collected(ctx, s, &all, "ProxyEndpoint", readEndpoint)
+	all.Endpoints, err = collected(ctx, s, &all, "ProxyEndpoint", func(u *unstructured.Unstructured) (manifest.ProxyEndpoint, error) {
+		e, err := readEndpoint(u)
+		e.Former = former.at[u.GetNamespace()+"/"+u.GetName()]
+		return e, err
+	})
 	return all, err
 }
 

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -28,20 +30,30 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// third is a third party on loopback. It remembers the last credential that it received.
+// third is a third party on loopback. It answers with all credentials that it has received, at /stream when on is closed.
 type third struct {
 	*httptest.Server
 	port int32
-	auth atomic.Pointer[string]
+	auth atomic.Pointer[string] // the last one
+	kept sync.Map
+	on   chan struct{}
 }
 
 func newThird(t testing.TB) *third {
 	t.Helper()
-	p := &third{}
+	p := &third{on: make(chan struct{})}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		auth := r.Header.Get("Authorization")
 		p.auth.Store(&auth)
+		p.kept.Store(auth, true)
 		_, _ = io.WriteString(w, "well")
+		if strings.HasSuffix(r.URL.Path, "/stream") {
+			_ = http.NewResponseController(w).Flush()
+			<-p.on
+		}
+		for value := range p.kept.Range {
+			_, _ = fmt.Fprintf(w, " %s", value)
+		}
 	}))
 	t.Cleanup(p.Close)
 	_, port, err := net.SplitHostPort(p.Listener.Addr().String())
@@ -101,6 +113,13 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 	p.declared = declared("declared", p.project)
 	c.Create(t, p.declared)
 	operatortest.StartCredentials(t, c, values(c))
+	p.run(t, c, kube, environ)
+	return p
+}
+
+// run runs p.
+func (p *proxy) run(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ map[string]string) {
+	t.Helper()
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
 		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0", "PROXY_VALUES": values(c).String(),
@@ -139,7 +158,6 @@ func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ ma
 		ended <- nil
 		t.Fatalf("the proxy did not start: %v", err)
 	}
-	return p
 }
 
 // awaitReady waits until the proxy has its first policy.
@@ -201,17 +219,7 @@ lines:
 // call requests a path of the third party with the placeholder of a credential. It returns the status, the value that
 // the third party received, and the code of a refusal.
 func (p *proxy) call(path, id string) (status int, sent, code string, err error) {
-	r, err := http.NewRequest(http.MethodGet, p.base+"/proxy?url="+url.QueryEscape(p.third.URL+path), nil)
-	if err != nil {
-		return 0, "", "", err
-	}
-	r.Header.Set("X-Project-ID", p.project)
-	r.Header.Set("X-Environment", "prod")
-	r.Header.Set("Origin", "https://app.example.com")
-	if id != "" {
-		r.Header.Set("Authorization", "{{ "+id+" }}")
-	}
-	resp, err := p.client.Do(r)
+	resp, err := p.send(path, id)
 	if err != nil {
 		return 0, "", "", err
 	}
@@ -228,6 +236,21 @@ func (p *proxy) call(path, id string) (status int, sent, code string, err error)
 		return resp.StatusCode, "", "", err
 	}
 	return resp.StatusCode, "", body.Error.Code, nil
+}
+
+// send is [proxy.call] with the whole answer.
+func (p *proxy) send(path, id string) (*http.Response, error) {
+	r, err := http.NewRequest(http.MethodGet, p.base+"/proxy?url="+url.QueryEscape(p.third.URL+path), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Project-ID", p.project)
+	r.Header.Set("X-Environment", "prod")
+	r.Header.Set("Origin", "https://app.example.com")
+	if id != "" {
+		r.Header.Set("Authorization", "{{ "+id+" }}")
+	}
+	return p.client.Do(r)
 }
 
 // awaitSent waits until the third party receives a value.

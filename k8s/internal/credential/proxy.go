@@ -27,6 +27,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
@@ -50,6 +51,10 @@ type proxy struct {
 	// flips and fetchedFlips deliver the Credentials for which leftOut has changed: those that name their value, and
 	// fetched ones.
 	flips, fetchedFlips chan event.GenericEvent
+
+	// The last run saw these. Only Reconcile uses them.
+	seen map[types.UID]origin
+	uses map[string][]types.UID // the Credentials that an endpoint may use, by the endpoint's namespace/name
 
 	mu      sync.Mutex
 	leftOut map[string]string // why the Secret has no current value of a Credential, by the name of the value
@@ -77,6 +82,8 @@ func (p *proxy) setup(mgr ctrl.Manager) error {
 	})
 	return p.Builder(mgr, "proxyvalues").
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(always), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ProxyEndpoint{}, handler.EnqueueRequestsFromMapFunc(always), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(always), builder.WithPredicates(ownership.Changed())).
 		WatchesRawSource(p.Secrets.Source(ofSecret)).
 		WatchesRawSource(begin).
 		Complete(p.Traced("proxyvalues", p))
@@ -104,6 +111,7 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		named   = map[types.NamespacedName]bool{}
 		sizes   = map[string]int{} // of a namespace's values with their names; "": of all
 		errs    []error
+		seen    = map[types.UID]origin{}
 	)
 	for i := range list.Items {
 		c := &list.Items[i]
@@ -119,11 +127,15 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 			leftOut[name] = refused
 		}
 		held, err := p.secrets.values(ctx, from)
-		value := held[ref.Key]
-		if err != nil {
+		value, known := held[ref.Key], origin{namespace: c.Namespace}
+		switch {
+		case err != nil:
 			errs = append(errs, err)
-			value = now.Data[name]
+			value, known.ends = now.Data[name], p.seen[c.UID].ends
+		case c.Spec.ValueFrom.OAuth2 != nil:
+			known.ends = stateOf(&corev1.Secret{Data: held}).ExpiresAt
 		}
+		seen[c.UID] = known
 		if len(value) == 0 || len(value) > policy.MaxValue {
 			continue // the status of the Credential says so
 		}
@@ -142,9 +154,21 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		}
 	}
 	p.secrets.keep(func(name types.NamespacedName) bool { return named[name] })
+	uses, err := p.usesOf(ctx, list.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	former, err := p.former(now.Data, data, uses, sizes)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if former != nil {
+		data[manifests.FormerKey] = former
+	}
 	if err := p.write(ctx, now, data); err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the Secret %s for the proxy: %w", p.Values, err)
 	}
+	p.seen, p.uses = seen, uses
 	p.remember(ctx, list.Items, leftOut)
 	if err := errors.Join(errs...); err != nil {
 		p.Log.WarnContext(ctx, "the proxy keeps the value of a Secret that cannot be read; the operator retries", slog.Any("error", err))
