@@ -1,6 +1,6 @@
 // Package copies keeps a copy of a project up to date. [Run] reads the project's change feed page by page and gathers
-// changes into batches. With [Options].Project, Run also copies the records that have no feed, as a whole when they
-// have changed. A [Destination] stores the position with each batch, so the next run continues after the last batch,
+// changes into batches. Run also copies the records that have no feed, as a whole when they have changed, if the
+// [Destination] takes them. A Destination stores the position with each batch, so the next run continues after the last batch,
 // even if a process was killed.
 package copies
 
@@ -62,6 +62,8 @@ type Destination interface {
 	// Apply stores a batch and the position after it: both in one commit, or the position last. A batch that is current
 	// may have no changes.
 	Apply(ctx context.Context, b *Batch) error
+	// Traits returns what the destination takes and how long it is tried. The result never changes.
+	Traits() Traits
 	// Limits returns how large a batch may become before [Run] passes the batch to Apply.
 	Limits() Limits
 	// Close releases the lock and the connections of the copy.
@@ -75,6 +77,15 @@ type Receiver interface {
 	// Lose tells the receiver what the source has lost. After Lose, [Run] sends everything from the beginning. Lose does
 	// not change the stored position, so a run that is killed before its next batch calls Lose again.
 	Lose(ctx context.Context, lost *client.HistoryLostError) error
+}
+
+// Traits are facts about a [Destination].
+type Traits struct {
+	// Project reports that the destination also takes the records that have no feed, such as embeddables and experiments.
+	Project bool
+	// Endless reports that no number of failed attempts should end a run, because only the user of the destination can
+	// mend it.
+	Endless bool
 }
 
 // Limits are the sizes at which a batch is full, and how long a batch waits to become full.
@@ -96,8 +107,6 @@ type Options struct {
 	// Mask leaves out or hashes fields of all records that the destination gets. The destination must have the same
 	// Mask.
 	Mask *Mask
-	// Project also copies the records that have no feed, such as embeddables and experiments.
-	Project bool
 	// Follow lets [Run] wait for further changes when the copy is current, until ctx ends.
 	Follow bool
 	// PageSize is the greatest number of changes that one request asks for.

@@ -61,12 +61,12 @@ const (
 	projectShare = 20
 )
 
-// look reads the records without a feed for a batch that is current, if Options.Project is set. If the digest of the
+// look reads the records without a feed for a batch that is current, if the destination takes them. If the digest of the
 // records differs from the copy's, look puts the records and the digest into the batch. If the copy follows the feed,
 // look reads the records only after a pause: see projectEvery.
 func (r *run) look(ctx context.Context, b *Batch) error {
 	began := time.Now()
-	if !r.Project || !b.Current || r.Follow && began.Before(r.nextLook) {
+	if !r.Destination.Traits().Project || !b.Current || r.Follow && began.Before(r.nextLook) {
 		return nil
 	}
 	project, digest, err := r.readProject(ctx)

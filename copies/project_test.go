@@ -32,6 +32,8 @@ func (m *memory) Open(context.Context) (copies.Position, error) {
 	}
 	return m.at, nil
 }
+func (*memory) Traits() copies.Traits { return copies.Traits{Project: true} }
+
 func (*memory) Limits() copies.Limits { return copies.Limits{Changes: 20, Bytes: 8 << 10} }
 func (*memory) Close() error          { return nil }
 

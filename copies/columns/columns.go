@@ -142,8 +142,15 @@ func NewSet(columns []Column, closed bool) *Set {
 // The caller must not change the slice.
 func (s *Set) Columns() []Column { return s.columns }
 
-// Full reports whether a key got no column because the set already had [Most] columns.
-func (s *Set) Full() bool { return s.full }
+// Remarks returns a sentence for the user if a key of a set got no column because the set already had [Most] columns.
+func Remarks(sets map[string]*Set) []string {
+	for _, s := range sets {
+		if s.full {
+			return []string{fmt.Sprintf("Some keys of entry_data have no column, because there are %d already; their values are in entry_data.", Most)}
+		}
+	}
+	return nil
+}
 
 // Observe adds columns for the new keys of data, the entry_data of an entry, unless the set is closed or full. A key
 // whose value is null adds no column. added reports whether there are new columns, and fits whether all values fit

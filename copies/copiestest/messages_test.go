@@ -248,7 +248,7 @@ func (p protocol) run(t *testing.T, s *copytest.Source, catalog, state gjson.Res
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Sync(t.Context(), copytest.Small(w), func(o *copies.Options) { o.Project = w.Project }); err != nil {
+	if _, err := s.Sync(t.Context(), copytest.Small(w), nil); err != nil {
 		t.Fatal(err)
 	}
 	return d.lines

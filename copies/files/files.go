@@ -60,6 +60,9 @@ func newDestination(o Options, s storage) *Destination {
 	return &Destination{Options: o, storage: s, since: since.Copies}
 }
 
+// Traits returns that a copy has all records.
+func (*Destination) Traits() copies.Traits { return copies.Traits{Project: true} }
+
 // Limits returns how many changes and bytes a batch may have. Changes linger for a minute, so that a copy that follows
 // the feed does not consist of very small files.
 func (*Destination) Limits() copies.Limits {
@@ -170,16 +173,8 @@ func (d *Destination) observe(m *manifest, rows *batch) (list []*embeddable) {
 	return list
 }
 
-// Full reports whether a key of entry_data got no column in this run, because its embeddable already has
-// [columns.Most] columns.
-func (d *Destination) Full() bool {
-	for _, set := range d.sets {
-		if set.Full() {
-			return true
-		}
-	}
-	return false
-}
+// Remarks returns sentences for the user about keys of entry_data that got no column in this run.
+func (d *Destination) Remarks() []string { return columns.Remarks(d.sets) }
 
 // Close releases the lock of the copy, so that another process can open the copy.
 func (d *Destination) Close() error { return d.unlock() }

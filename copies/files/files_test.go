@@ -281,7 +281,7 @@ func TestFilesDamaged(t *testing.T) {
 		o := options(c.Is())
 		o.Repair = repair
 		_, err := copies.Verify(t.Context(), copies.Verification{
-			Options: copies.Options{Client: c.Client, Source: c.Is(), Destination: files.Folder(c.path, o), Project: repair, PageSize: 50, Attempts: 1},
+			Options: copies.Options{Client: c.Client, Source: c.Is(), Destination: files.Folder(c.path, o), PageSize: 50, Attempts: 1},
 			Folder:  t.TempDir(), Repair: repair, Name: name,
 		})
 		return err

@@ -5,6 +5,7 @@ package messages
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,11 +108,9 @@ func column(t reflect.Type, key bool) object {
 
 // Writer is a [copies.Destination] that writes rows and positions as messages to an io.Writer.
 type Writer struct {
-	// Project reports that the user selected a stream that is not part of the feed, so that [copies.Options] needs
-	// Project.
-	Project bool
 	out     *bufio.Writer
 	format  Format
+	project bool // the user selected a stream that is not part of the feed
 	mask    *copies.Mask
 	without map[string][]string // columns that a stream lacks
 	at      state
@@ -125,11 +124,10 @@ type Writer struct {
 // of another project or mask is an error, and so is a catalog that selects no streams or unknown ones.
 func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.Result, m *copies.Mask) (*Writer, error) {
 	at, known := f.stored(stored)
-	if stateProject := at.Get("project_id").String(); stateProject != "" && stateProject != projectID {
-		return nil, fmt.Errorf("the state is of project %s; the project is %s", stateProject, projectID)
-	}
 	if at.Exists() {
-		if err := m.Check(at.Get("masked").String(), "begin again without --state"); err != nil {
+		made, now := copies.Made{Masked: at.Get("masked").String()}, copies.Made{}
+		made.ProjectID, now.ProjectID = cmp.Or(at.Get("project_id").String(), projectID), projectID
+		if err := made.Check(now, m, false, "the state is one", "no --state to begin again"); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +138,7 @@ func NewWriter(out io.Writer, f Format, projectID string, catalog, stored gjson.
 		if catalog.Exists() && !slices.Contains(names, s.name) {
 			continue
 		}
-		w.Project = w.Project || s.project
+		w.project = w.project || s.project
 		w.at.Streams = append(w.at.Streams, s.name)
 		deselected := f.deselected(catalog, s.name)
 		for name := range schema(f, s)["properties"].(object) {
@@ -180,6 +178,9 @@ func (w *Writer) message(m any) error {
 	return w.out.WriteByte('\n')
 }
 
+// Traits returns whether the user selected records that have no feed.
+func (w *Writer) Traits() copies.Traits { return copies.Traits{Project: w.project} }
+
 // Limits returns the size of a batch, which bounds the memory that a batch takes.
 func (w *Writer) Limits() copies.Limits { return copies.Limits{Changes: 5000, Bytes: 8 << 20} }
 
@@ -195,7 +196,7 @@ func (w *Writer) Apply(_ context.Context, b *copies.Batch) error {
 		}
 	}
 	if b.Project != nil {
-		if err := w.project(b.Project); err != nil {
+		if err := w.records(b.Project); err != nil {
 			return err
 		}
 	}
@@ -234,7 +235,7 @@ func (w *Writer) change(c client.Change) error {
 	return errors.Join(write(w, "removals", *c.Removal, object{"seq": c.Seq}), write(w, "entries", struct{}{}, entry))
 }
 
-func (w *Writer) project(p *copies.Project) error {
+func (w *Writer) records(p *copies.Project) error {
 	for _, h := range p.History {
 		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": h.Change}); err != nil {
 			return err

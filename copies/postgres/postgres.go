@@ -88,19 +88,22 @@ func (d *Destination) String() string {
 	return fmt.Sprintf("schema %s of database %s on %s", d.Schema, d.config.Database, d.config.Host)
 }
 
-// AsText returns how often this run stored an entry whose data jsonb cannot store. The copy has such data as text.
-func (d *Destination) AsText() int64 { return d.asText }
-
-// Full reports whether a key of entry_data got no column in this run, because its view already has [columns.Most]
-// columns.
-func (d *Destination) Full() bool {
-	for _, set := range d.views {
-		if set.Full() {
-			return true
-		}
+// Remarks returns sentences for the user about the data of entries that this run stored in another way than usual.
+func (d *Destination) Remarks() (list []string) {
+	switch d.asText {
+	case 0:
+	case 1:
+		list = append(list, "1 entry has data"+asTextRemark)
+	default:
+		list = append(list, fmt.Sprintf("%d entries have data"+asTextRemark, d.asText))
 	}
-	return false
+	return append(list, columns.Remarks(d.views)...)
 }
+
+const asTextRemark = " that jsonb cannot hold; it is in the column entry_data_text."
+
+// Traits returns that a copy has all records.
+func (*Destination) Traits() copies.Traits { return copies.Traits{Project: true} }
 
 // Limits returns how many changes and bytes a batch may have. A batch is one transaction.
 func (d *Destination) Limits() copies.Limits {

@@ -142,8 +142,11 @@ func New(o Options) (*Destination, error) {
 // String returns the scheme and the host of the receiver for messages, without credentials.
 func (d *Destination) String() string { return d.name }
 
-// Full returns false: requests have no columns for the keys of entry_data.
-func (*Destination) Full() bool { return false }
+// Remarks returns nil: requests have all data as it is.
+func (*Destination) Remarks() []string { return nil }
+
+// Traits returns that a receiver gets the changes of the feed alone, and is tried for ever.
+func (*Destination) Traits() copies.Traits { return copies.Traits{Endless: true} }
 
 // Limits returns how many changes and bytes a batch may have: 512 KiB, because many receivers refuse a body of 1 MiB.
 func (d *Destination) Limits() copies.Limits {

@@ -226,7 +226,7 @@ func TestRefusedRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Project, o.Attempts, o.PageSize = false, 2, 100 })
+		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Attempts, o.PageSize = 2, 100 })
 		return err
 	}
 	same := func(*push.Options) {}
@@ -299,7 +299,7 @@ func TestLostHistoryIsRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Project, o.Attempts, o.Query.After = false, attempts, "now" })
+		_, err = s.Sync(t.Context(), d, func(o *copies.Options) { o.Attempts, o.Query.After = attempts, "now" })
 		return err
 	}
 	s.Fill(0, 5)

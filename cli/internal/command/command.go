@@ -4,6 +4,7 @@ package command
 
 import (
 	"github.com/lectern-dev/lectern/cli/internal/access"
+	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/operate"
 	"github.com/lectern-dev/lectern/cli/internal/read"
 	"github.com/lectern-dev/lectern/cli/internal/send"
@@ -58,4 +59,6 @@ Exit codes: 0 success; 1 failure, and the last line on standard error says why; 
 Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key, a file with a key and a file with a token are alternatives: the first source with one of them wins.`
 
 // Main runs the command line args, without the program's name, and returns the exit code of the process.
-func Main(s *shell.Session, args []string) int { return s.Run(&commands{}, description, args) }
+func Main(s *shell.Session, args []string) int {
+	return s.Run(&commands{}, description, destination.Texts(), args)
+}

@@ -34,6 +34,8 @@ func TestCompletion(t *testing.T) {
 		{"a folder of a flag", []string{"proxy", "check", "--manifests", ""}, []string{clitest.FilesLine}},
 		{"files", []string{"import", "entries", "--quiet", ""}, []string{clitest.FilesLine}},
 		{"choices of an argument", []string{"completion", ""}, []string{"bash", "fish", "zsh"}},
+		{"destinations", []string{"sync", "--to", ""}, []string{"postgres://", "file:///", "s3://", "https://"}},
+		{"copies", []string{"erase", "--wait=s"}, []string{"--wait=s3://"}},
 		{"nothing for free text", []string{"get", "entry", "--project", ""}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lectern-dev/lectern/cli/internal/destination"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
 func TestHelpOfEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
-	parser, err := (&shell.Session{}).Parser(&commands{}, description)
+	parser, err := (&shell.Session{}).Parser(&commands{}, description, destination.Texts())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,8 +177,8 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 		return err
 	}
 	if o.Columns != nil {
-		if o.Columns.Full() {
-			s.Note(tooManyKeys, columns.Most)
+		for _, remark := range columns.Remarks(map[string]*columns.Set{"": o.Columns}) {
+			s.Note("%s", remark)
 		}
 		for _, m := range o.Columns.Misfits() {
 			s.Note("%s", m.Note(""))

@@ -101,7 +101,7 @@ func (f *messageFlags) read(s *shell.Session, format messages.Format) error {
 		return shell.Usage(err)
 	}
 	_, err = copies.Run(s.Context, copies.Options{
-		Client: reader, Source: copies.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask, Project: w.Project,
+		Client: reader, Source: copies.Source{URL: f.URL, ProjectID: f.Project}, Destination: w, Mask: mask,
 		PageSize: 5000, Attempts: 1, Note: func(text string) { s.Note("%s", text) },
 	})
 	if client.Code(err) == client.CodeHistoryLost {

@@ -57,7 +57,7 @@ func TestSingerAndAirbyte(t *testing.T) {
 		}
 		other := file("config.json", `{"project_id":"pr_2"}`)
 		r = clitest.Run(t, "", nil, append(tt.args, "--state", state, "--config", other, "--api-key", "k")...)
-		if r.Code != shell.ExitUsage || !strings.Contains(r.Err, "is of project pr_1") || r.Out != "" {
+		if r.Code != shell.ExitUsage || !strings.Contains(r.Err, `of project "pr_1", not of`) || r.Out != "" {
 			t.Errorf("%+v", r)
 		}
 	}

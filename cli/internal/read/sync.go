@@ -14,14 +14,13 @@ import (
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/columns"
-	"github.com/lectern-dev/lectern/copies/postgres"
 	"github.com/lectern-dev/lectern/copies/push"
 )
 
 // Sync is the command lectern sync, which keeps a copy of a project or sends its changes to a receiver of webhooks.
 type Sync struct {
 	shell.APIFlags
-	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER, s3://BUCKET/PREFIX, or a receiver of webhooks: https://HOST/PATH. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy, or the receiver of webhooks. Other users of this machine can see flags: put a password into the variable." placeholder:"${destinations}"`
 	Schema     string `default:"lectern" help:"The Postgres schema of the copy or of --state, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
 	Follow     bool   `help:"Stay connected and copy each change as it comes. Default: end when the copy is current."`
@@ -95,13 +94,12 @@ func (f *Sync) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	_, pushes := to.(*push.Destination)
 	attempts := f.Retries + 1
-	if pushes {
+	if to.Traits().Endless {
 		attempts = client.Forever
 	}
 	o := copies.Options{
-		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.Query(), Project: !pushes, Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
+		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.Query(), Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p copies.Progress) { report.show(p); metrics.show(p) },
 		Notify: func(err error, wait time.Duration) {
 			shell.Notifier(report.notes)(err, wait)
@@ -114,11 +112,8 @@ func (f *Sync) Run(s *shell.Session) error {
 	}
 	result, err := copies.Run(s.Context, o)
 	report.done()
-	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
-		s.Note("%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))
-	}
-	if to.Full() {
-		s.Note(tooManyKeys, columns.Most)
+	for _, remark := range to.Remarks() {
+		s.Note("%s", remark)
 	}
 	if errors.Is(err, push.ErrStopped) && f.Follow && f.MetricsAddress != "" {
 		// A restart would change nothing, so the process stays, for its metrics.
@@ -159,7 +154,7 @@ func (f *Sync) destination(s *shell.Session, mask *copies.Mask, note func(text s
 		return nil, err
 	}
 	return destination.Open(destination.Options{
-		URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete,
+		Flag: "--to", URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, Mask: mask, SoftDelete: f.SoftDelete,
 		Verify: f.Verify, Repair: f.Repair, Resume: f.Resume, Note: note, Environ: s.Environ, Receiver: f.ReceiverFlags,
 	})
 }

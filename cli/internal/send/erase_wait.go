@@ -15,7 +15,7 @@ import (
 
 // waitFlags are the flags for the copies of the project that must also remove the data before the command ends.
 type waitFlags struct {
-	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy, as in sync --to, has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"URL"`
+	Wait    []string      `sep:" " env:"LECTERN_ERASE_WAIT" help:"Wait until this copy has passed the removal, and print a receipt. It needs the API and a key with entries:read. May be repeated. Other users of this machine can see flags: put a URL with a password into the variable, and spaces between several; write a space within a URL as %20." placeholder:"${copies}"`
 	Timeout time.Duration `default:"1h" help:"How long --wait waits. Faults of the API or of a copy do not end it before. Default: ${default}." placeholder:"DURATION"`
 	Schema  string        `default:"lectern" help:"The schema of copies in Postgres. Default: ${default}." placeholder:"NAME"`
 }
@@ -64,18 +64,14 @@ func (f waitFlags) copies(s *shell.Session, server shell.ServerFlags, project st
 		return nil, nil, err
 	}
 	for _, to := range f.Wait {
-		d, err := destination.Open(destination.Options{
-			URL: to, Schema: f.Schema, Source: copies.Source{URL: server.URL, ProjectID: project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
+		d, err := destination.OpenCopy(destination.Options{
+			Flag: "--wait", URL: to, Schema: f.Schema, Source: copies.Source{URL: server.URL, ProjectID: project}, Columns: columns.Choice{All: true}, Environ: s.Environ,
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		v, ok := d.(copies.Verifiable)
-		if !ok {
-			return nil, nil, shell.Usagef("--wait was given as the %s; allowed: postgres, file, s3", d)
-		}
-		a := awaited{name: d.String(), to: v}
-		if a.before, err = v.Status(s.Context); err != nil {
+		a := awaited{name: d.String(), to: d}
+		if a.before, err = d.Status(s.Context); err != nil {
 			return nil, nil, err
 		}
 		if a.before.ProjectID != project {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 )
@@ -114,7 +115,7 @@ func complete(s *Session, parser *kong.Kong, words []string) {
 }
 
 // offerValues prints the values that a flag or an argument takes: its choices, the names of contexts, or [filesLine]
-// for a path. For any other value, offerValues prints nothing.
+// for a path. Otherwise, offerValues prints how the alternatives of a placeholder begin, if there are any.
 func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 	switch {
 	case v.Enum != "":
@@ -132,6 +133,12 @@ func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 		}
 	case v.Tag.Type == "path", v.Name == "env-file", v.Name == "files":
 		fmt.Fprintln(s.Out, filesLine)
+	case v.Flag != nil && strings.Contains(v.Flag.PlaceHolder, "|"):
+		for form := range strings.SplitSeq(v.Flag.PlaceHolder, "|") {
+			if i := strings.IndexFunc(form+"A", unicode.IsUpper); i > 0 { // capital letters stand for the user's words
+				offer(form[:i], form)
+			}
+		}
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 type exited int
 
 // Run runs the command line args, prints an error to standard error, and returns the exit code. grammar is a pointer to
-// a struct with the tags of kong, which defines the commands and the flags. A command gets the session as a parameter
-// of its method Run.
-func (s *Session) Run(grammar any, description string, args []string) (code int) {
+// a struct with the tags of kong, which defines the commands and the flags. vars are the texts that the tags
+// name. A command gets the session as a parameter of its method Run.
+func (s *Session) Run(grammar any, description string, vars kong.Vars, args []string) (code int) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			e, ok := fault.(exited)
@@ -23,7 +23,7 @@ func (s *Session) Run(grammar any, description string, args []string) (code int)
 			code = int(e)
 		}
 	}()
-	parser, err := s.Parser(grammar, description)
+	parser, err := s.Parser(grammar, description, vars)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -48,8 +48,8 @@ func (s *Session) Run(grammar any, description string, args []string) (code int)
 }
 
 // Parser returns the parser of grammar, a pointer to a struct with the tags of kong. description is the text of the
-// program's --help.
-func (s *Session) Parser(grammar any, description string) (*kong.Kong, error) {
+// program's --help, and vars are the texts that the tags name.
+func (s *Session) Parser(grammar any, description string, vars kong.Vars) (*kong.Kong, error) {
 	options := append(mappers(),
 		kong.Name("lectern"),
 		kong.Description(description),
@@ -57,6 +57,7 @@ func (s *Session) Parser(grammar any, description string) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 		kong.Bind(s),
+		vars,
 	)
 	parser, err := kong.New(grammar, options...)
 	if err != nil {

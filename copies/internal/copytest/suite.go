@@ -161,7 +161,7 @@ type Copy struct {
 
 // Sync runs d until the copy is current. A change of o may be nil.
 func (s *Source) Sync(ctx context.Context, d copies.Destination, change func(*copies.Options)) (copies.Progress, error) {
-	o := copies.Options{Client: s.Client, Source: s.Is(), Destination: d, Project: true, PageSize: 7, Attempts: 1}
+	o := copies.Options{Client: s.Client, Source: s.Is(), Destination: d, PageSize: 7, Attempts: 1}
 	if change != nil {
 		change(&o)
 	}
@@ -209,7 +209,7 @@ func (c *Copy) check(t *testing.T) {
 func (s *Source) Verify(t *testing.T, d copies.Destination, change func(*copies.Verification)) (names []string, left int64) {
 	t.Helper()
 	v := copies.Verification{
-		Options: copies.Options{Client: s.Client, Source: s.Is(), Destination: d, Project: true, PageSize: 50, Attempts: 20}, Folder: t.TempDir(),
+		Options: copies.Options{Client: s.Client, Source: s.Is(), Destination: d, PageSize: 50, Attempts: 20}, Folder: t.TempDir(),
 		Name: func(d copies.Difference) error {
 			names = append(names, fmt.Sprintf("%s %s %s", d.Fault, d.Type, d.ID))
 			return nil
@@ -357,7 +357,7 @@ func since(t *testing.T, c *Copy) {
 	start := c.Tables(t)
 	run := func(changes int64) {
 		t.Helper()
-		if p, err := c.run(t, Options{}, func(o *copies.Options) { o.Query.After, o.Project = "now", false }); err != nil || p.Changes != changes {
+		if p, err := c.run(t, Options{}, func(o *copies.Options) { o.Query.After = "now" }); err != nil || p.Changes != changes {
 			t.Errorf("%+v, %v; want %d changes", p, err, changes)
 		}
 	}
