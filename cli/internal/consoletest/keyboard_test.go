@@ -81,7 +81,7 @@ func TestLongShortcuts(t *testing.T) {
 	focus("the page", `e.id === "main"`)
 	for _, tt := range [][2]string{{"7", "funnel/" + solar + "?days=7"}, {"v", "embeddables/" + solar + "?days=7"}, {"e", "entries?embeddable=" + solar + "&days=7"}, {"j", "entries?embeddable=" + solar + "&days=7&page=2"}, {"l", "entries?embeddable=" + solar + "&days=last-month"}} {
 		b.press(tt[0])
-		b.until(tt[0]+" leads to "+tt[1], `location.href.endsWith(`+quote(at(demoProject, tt[1]))+`) && !document.querySelector("[data-stale], [data-state=loading]")`)
+		b.until(tt[0]+" leads to "+tt[1], shownAddress+` === `+quote(at(demoProject, tt[1]))+` && !document.querySelector("[data-stale], [data-state=loading]")`)
 	}
 	b.open(overview)
 	b.until("the overview again", find(w, "overview").shown)

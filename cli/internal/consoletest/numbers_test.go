@@ -2,7 +2,9 @@ package consoletest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -44,4 +46,41 @@ func TestLongDigits(t *testing.T) {
 	b.until("its entries", `document.querySelector("[data-state=counted][data-entries='3']") && location.search.includes("version=9007199254740991")`)
 	b.open(at(project, "embeddables/"+embeddable))
 	b.until("their difference", `document.querySelector(".line.added .text")?.innerText.includes("9007199254740991") && document.querySelector(".line.removed .text").innerText.includes("9007199254740990")`)
+}
+
+// TestLongLinkedZone checks that an address names its time zone, and that the zone of a link wins over the visitor's own.
+// A zone that the API does not know becomes UTC. The page says both.
+func TestLongLinkedZone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project = "pr_zone"
+	key := w.newProject(t, project, "Zones", "em_zone")
+	// The entry is of 30 September in UTC, and of 1 October in Berlin and in Kolkata.
+	w.send(t, "entries", newEntry(project, "em_zone", "en_1", time.Date(2026, 9, 30, 22, 30, 0, 0, time.UTC), `{}`))
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "overview"))
+	said := func() string { return eval[string](b, `document.querySelector("[data-zone=link]")?.innerText ?? ""`) }
+	shown := func(zone, day, entries string) {
+		t.Helper()
+		b.open(at(project, "overview?from=2026-10-01&to=2026-10-01"+zone))
+		b.until("the entries of "+day+zone, `document.querySelector("[data-figure=entries]")?.innerText === `+quote(entries)+` && document.querySelector("main").innerText.includes(`+quote(day)+`)`)
+	}
+	shown("", "(Europe/Berlin)", "1")
+	if got := eval[string](b, `location.search`); got != "?from=2026-10-01&to=2026-10-01&tz=Europe%2FBerlin" || said() != "" {
+		t.Errorf("the address is %s, and the page says %q", got, said())
+	}
+	for link, zone := range map[string]string{"%2B02:00": "UTC", "Mars/Base": "UTC", "Etc/Unknown": "UTC"} {
+		shown("&tz="+link, "("+zone+")", "0")
+		if got := said(); !strings.Contains(got, "is not known. Days and times are in "+zone) {
+			t.Errorf("%s: the page says %q", link, got)
+		}
+	}
+	shown("&tz=Asia/Kolkata", "1 Oct 2026", "1")
+	if got := said(); !strings.HasPrefix(got, "Days and times are those of the link’s time zone Asia/") {
+		t.Errorf("the page says %q", got)
+	}
+	b.clickText("Entries")
+	b.until("the link's zone on another page", `document.querySelector("[data-zone=link]") && document.querySelectorAll("tr[data-entry]").length === 1`)
+	b.clickText("Use Europe/Berlin")
+	b.until("the own zone", `!document.querySelector("[data-zone=link]") && location.search.endsWith("&tz=Europe%2FBerlin")`)
 }

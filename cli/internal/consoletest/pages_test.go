@@ -168,7 +168,7 @@ func TestLongExperiments(t *testing.T) {
 
 	b.open(at(project, "experiments/ex_1"))
 	b.click("table.results tbody tr:nth-child(1) td:nth-child(2) a")
-	b.until("the entries of a variant while it ran", `document.querySelectorAll("tr[data-entry]").length === 1 && document.querySelector("[data-total='1']") && location.search === "?embeddable=em_1&version=1&from=2026-09-02&to=2026-09-05"`)
+	b.until("the entries of a variant while it ran", `document.querySelectorAll("tr[data-entry]").length === 1 && document.querySelector("[data-total='1']") && `+shownAddress+` === `+quote(at(project, "entries?embeddable=em_1&version=1&from=2026-09-02&to=2026-09-05")))
 
 	// The page says that a variant is better once the interval excludes zero. A variant may also have an embeddable of its own.
 	var entries, events []record

@@ -345,8 +345,11 @@ func (b *tab) choose(label, value string) {
 	eval[bool](b, `(() => { const s = `+found+`; s.value = `+quote(value)+`; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
 }
 
-// address returns the part of the address after the origin.
+// shownAddress is the address of the window in JavaScript, without the time zone that the console adds.
+const shownAddress = `location.href.slice(location.origin.length).replace(/&tz=[^&#]*/, "").replace(/\?tz=[^&#]*&?/, "?").replace(/\?$/, "")`
+
+// address returns the part of the address after the origin, without the time zone.
 func (b *tab) address() string {
 	b.Helper()
-	return eval[string](b, `location.href.slice(location.origin.length)`)
+	return eval[string](b, shownAddress)
 }

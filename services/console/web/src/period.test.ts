@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { calendarSpan, daysSpan, monday, monthStart, ownSpan, periodIn } from "./period.ts";
-import { zone } from "./preferences.ts";
+import { ownZone } from "./preferences.ts";
 import { dateTime } from "./time.ts";
 
-zone.value = "Europe/Berlin";
+ownZone.value = "Europe/Berlin";
 const at = (text: string) => Date.parse(text);
 const shown = ({ from, until }: { from: number | undefined; until: number | undefined }) => [from, until].map((end) => (end === undefined ? "" : dateTime(end)));
 

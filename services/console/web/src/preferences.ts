@@ -1,5 +1,5 @@
 // The visitor's settings: the time zone and the colours. This browser stores them until sign-out.
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 const stored = { zone: "lectern.zone", theme: "lectern.theme" };
 
@@ -26,11 +26,27 @@ export const zones: readonly string[] = ["UTC", ...Intl.supportedValuesOf("timeZ
 /** deviceZone is what the visitor's device calls its time zone, such as "Etc/Unknown" in a container. */
 export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "Etc/Unknown";
 
-/** browserZone is the time zone of the visitor's device, or UTC if the API may not know that zone. */
-export const browserZone = zones.includes(deviceZone) || /^Etc\/GMT[+-]\d+$/.test(deviceZone) ? deviceZone : "UTC";
+/** known returns the name of a zone, or "" if the browser or the API may not know the zone. The API knows no offsets such as +02:00. */
+export function known(zone: string): string {
+  try {
+    const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions();
+    return zones.includes(timeZone) || (/^[A-Z]\w+\/[\w/+-]+$/.test(timeZone) && timeZone !== "Etc/Unknown") ? timeZone : "";
+  } catch {
+    return "";
+  }
+}
 
-/** zone is the time zone in which times are shown. */
-export const zone = signal(zones.includes(load(stored.zone)) ? load(stored.zone) : browserZone);
+/** browserZone is the time zone of the visitor's device, or UTC if that zone is not known. */
+export const browserZone = known(deviceZone) || "UTC";
+
+/** ownZone is the zone that the visitor chose. */
+export const ownZone = signal(known(load(stored.zone)) || browserZone);
+
+/** linkZone is what the address says as its zone, or "". */
+export const linkZone = signal("");
+
+/** zone is the time zone in which times are shown: that of the address, or else the visitor's own. */
+export const zone = computed(() => (linkZone.value ? known(linkZone.value) || "UTC" : ownZone.value));
 
 export type Theme = "system" | "light" | "dark";
 
@@ -39,7 +55,7 @@ export const theme = signal<Theme>(((value) => (value === "light" || value === "
 
 /** startPreferences applies the choices, now and whenever they change. */
 export function startPreferences(): void {
-  effect(() => save(stored.zone, zone.value === browserZone ? "" : zone.value));
+  effect(() => save(stored.zone, ownZone.value === browserZone ? "" : ownZone.value));
   effect(() => {
     save(stored.theme, theme.value === "system" ? "" : theme.value);
     document.documentElement.dataset["theme"] = theme.value;

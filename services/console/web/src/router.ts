@@ -3,7 +3,8 @@
 //     /console/p/{project}/{page}/{id}?{filters}
 //
 // An address never holds the API key.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
+import { linkZone, ownZone, zone } from "./preferences.ts";
 
 export const pages = ["overview", "entries", "embeddables", "experiments", "connect"] as const;
 /** The pages of one subject that have no list, each with the page of the navigation that it belongs to. */
@@ -54,17 +55,19 @@ export function parse(url: Pick<URL, "pathname" | "search">): Place {
 
 /** here is the place that the window shows. */
 export const here = signal<Place>(parse(location));
+effect(() => void (linkZone.value = here.value.query.get("tz") ?? ""));
 
 /** The filters that say a period. */
 const periodFilters = ["from", "to", "days"];
 
-/** address is the inverse of parse. Filters that are empty are left out. The address keeps the period of the current page, unless the query has another one. */
+/** address is the inverse of parse. Filters that are empty are left out. The address keeps the period of the current page, unless the query has another one, and a zone that is not the visitor's own. */
 export function address(project: string, page: Page, id = "", query: Record<string, string | undefined> = {}): string {
   const filters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value) filters.set(name, value);
   if (!periodFilters.some((name) => name in query)) {
     for (const name of periodFilters) if (here.value.query.get(name)) filters.set(name, here.value.query.get(name) ?? "");
   }
+  if (zone.value !== ownZone.value && !("tz" in query)) filters.set("tz", zone.value);
   const path = [project, page, id].filter(Boolean).map(encodeURIComponent).join("/");
   return `${base}p/${path}${filters.size ? `?${filters}` : ""}`;
 }
@@ -121,6 +124,10 @@ export function filter(changes: Record<string, string>): void {
 /** startRouter makes links and the browser's buttons work without loading the page again. */
 export function startRouter(): void {
   history.scrollRestoration = "manual";
+  // A link to the page names the zone, so that it shows everybody the same figures.
+  effect(() => {
+    if (here.value.project && !here.value.query.has("tz")) history.replaceState(history.state, "", `${location.pathname}${location.search}${location.search ? "&" : "?"}tz=${encodeURIComponent(zone.value)}${location.hash}`);
+  });
   shown = (history.state as { shown?: string } | null)?.shown ?? "";
   addEventListener("popstate", back);
   addEventListener("click", (event) => {

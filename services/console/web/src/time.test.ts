@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { dayStarts, duration, isDay, isoDay, percent, startOfDay } from "./time.ts";
-import { zone } from "./preferences.ts";
+import { ownZone } from "./preferences.ts";
 
 const iso = (at: number) => new Date(at).toISOString();
 
@@ -16,7 +16,7 @@ test("a day begins at midnight of its zone", () => {
 });
 
 test("days have the length that clocks give them", () => {
-  zone.value = "Europe/Berlin";
+  ownZone.value = "Europe/Berlin";
   const starts = dayStarts(Date.parse("2026-03-29T12:00:00Z"), 2);
   assert.deepEqual(starts.map(iso), ["2026-03-27T23:00:00.000Z", "2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"]);
   assert.equal(isoDay(Date.parse("2026-03-29T22:30:00Z")), "2026-03-30");

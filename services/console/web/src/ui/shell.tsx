@@ -3,8 +3,8 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { late, useLoad } from "../load.ts";
-import { browserZone, deviceZone, theme, type Theme, zone, zones } from "../preferences.ts";
-import { address, go, here, listOf, type Page, pageNames, pages } from "../router.ts";
+import { browserZone, deviceZone, known, linkZone, ownZone, theme, type Theme, zone, zones } from "../preferences.ts";
+import { address, filter, go, here, listOf, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
 import { Commands } from "./commands.tsx";
 import { Help, keys, Search } from "./dialogs.tsx";
@@ -54,6 +54,11 @@ export function Shell({ project, page, children }: { project: string; page: Page
     if (link && list) list.scrollLeft += Math.max(0, link.getBoundingClientRect().right - list.getBoundingClientRect().right);
   }, [page]);
 
+  const own = (chosen: string) => {
+    ownZone.value = chosen;
+    filter({ tz: "" });
+  };
+
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.querySelector("main")?.focus())}>
@@ -83,8 +88,8 @@ export function Shell({ project, page, children }: { project: string; page: Page
         <div class="choices">
           <label>
             <span>Times in</span>
-            <select value={zone.value} onChange={(e) => (zone.value = e.currentTarget.value)}>
-              {zones.includes(browserZone) || <option value={browserZone}>{browserZone}</option>}
+            <select value={zone.value} onChange={(e) => own(e.currentTarget.value)}>
+              {[...new Set([browserZone, zone.value])].filter((z) => !zones.includes(z)).map((z) => <option key={z} value={z}>{z}</option>)}
               {zones.map((z) => <option key={z} value={z}>{z}</option>)}
             </select>
             {browserZone !== deviceZone && <span class="small" data-zone>Your device’s zone, {deviceZone}, is not known. Until you choose a zone, times are in UTC.</span>}
@@ -112,6 +117,12 @@ export function Shell({ project, page, children }: { project: string; page: Page
           </p>
         )}
         {online && late.value && <Patience waiting={late.value.waiting} asOf={late.value.at} />}
+        {zone.value !== ownZone.value && (
+          <p class="banner" role="status" data-zone="link">
+            {known(linkZone.value) ? "Days and times are those of the link’s time zone" : `The link’s time zone, ${linkZone.value.slice(0, 50)}, is not known. Days and times are in`} <strong>{zone.value}</strong>.{" "}
+            <button type="button" class="quiet small" onClick={() => own(ownZone.value)}>Use {ownZone.value}</button>
+          </p>
+        )}
         <main id="main" tabIndex={-1}>
           {children}
           {page && <Commands key={JSON.stringify(here.value)} />}
