@@ -123,6 +123,9 @@ func (d *database) Injuries(*testing.T) [][]copytest.Injury {
 			return want
 		}}
 	}
+	swap := func(from, to string) string {
+		return `UPDATE ` + in + `lectern_columns SET embeddable_id = '` + to + `' WHERE embeddable_id = '` + from + `';`
+	}
 	var rows []copytest.Injury
 	for _, kind := range []struct {
 		name, table, column string
@@ -175,6 +178,9 @@ func (d *database) Injuries(*testing.T) [][]copytest.Injury {
 		injury(`UPDATE `+in+`lectern_columns SET type = 'text' WHERE embeddable_id = 'emb_1' AND key = 'n'`, "stale column emb_1/n"),
 	}, {
 		injury(`DELETE FROM `+in+`lectern_columns WHERE key = 'text'; UPDATE `+in+`lectern_columns SET position = position + 10`, "stale entry en_0", "stale view entries_of_emb_1"),
+	}, {
+		injury(swap("emb_1", "x")+swap("emb_2", "emb_1")+swap("x", "emb_2"),
+			"stale column emb_1/b", "stale column emb_2/b", "stale entry en_0", "stale entry en_28", "stale entry odd", "stale view entries_of_emb_1"),
 	}}
 }
 
