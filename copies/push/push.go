@@ -107,6 +107,9 @@ func New(o Options) (*Destination, error) {
 	if err != nil || u.Hostname() == "" {
 		return nil, errors.New("want https://HOST/PATH")
 	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+		return nil, fmt.Errorf("the port is %s; allowed: 1 to 65535", u.Port())
+	}
 	ip := net.ParseIP(u.Hostname())
 	plain := o.AllowHTTP || u.Hostname() == "localhost" || ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !plain) {

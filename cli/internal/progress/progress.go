@@ -63,10 +63,11 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	return b
 }
 
-// Shown reports whether a bar on w is visible, because w is a terminal or another character device.
+// Shown reports whether a bar on w is visible, because w is a terminal or another character device. A terminal that cannot
+// move its cursor, as TERM=dumb says, has no bar.
 func Shown(w io.Writer) bool {
 	f, ok := terminalOf(w).(*os.File)
-	if !ok {
+	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	info, err := f.Stat()

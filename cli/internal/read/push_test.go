@@ -299,6 +299,7 @@ func TestPush(t *testing.T) {
 		{"no state", []string{"--state", ""}, shell.ExitUsage, "--state is missing"},
 		{"http elsewhere", []string{"--to", "http://credential.example.com/"}, shell.ExitUsage, "http for this machine or with --allow-http"},
 		{"no host", []string{"--to", "https:///hook"}, shell.ExitUsage, "want https://HOST/PATH"},
+		{"no port", []string{"--to", "https://example.com:99999/hook"}, shell.ExitUsage, "the port is 99999; allowed: 1 to 65535"},
 		{"a short secret", []string{"--secret-file", short}, shell.ExitUsage, "the base64 of 24 to 64 bytes"},
 		{"no secret", []string{"--secret-file", os.DevNull}, shell.ExitUsage, "there are 0 secrets"},
 		{"no start", []string{"--from", "-1"}, shell.ExitUsage, "beginning, now, the number of a change"},

@@ -122,8 +122,12 @@ func readPath(text string, _ *kong.Value, target reflect.Value) string {
 }
 
 func readURL(text string, _ *kong.Value, target reflect.Value) string {
-	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "a URL such as http://127.0.0.1:8080"
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+		return "a URL with a port from 1 to 65535"
 	}
 	target.SetString(text)
 	return ""
