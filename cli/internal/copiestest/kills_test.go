@@ -12,11 +12,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -26,7 +24,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/lectern-dev/lectern/cli/internal/command"
+	"github.com/lectern-dev/lectern/cli/internal/clitest"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
@@ -42,18 +40,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// asLectern makes this test binary be the command, so that tests can kill real processes.
-const asLectern = "LECTERN_TEST_AS_COMMAND"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asLectern) == "" {
-		pgtest.Main(m)
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(command.Main(shell.ProcessSession(ctx), os.Args[1:]))
-}
+func TestMain(m *testing.M) { clitest.Main(m) }
 
 const project = "pr_1"
 
@@ -228,9 +215,17 @@ type program struct {
 // the process is killed. run returns the exit code, which is -1 after a kill, and what the program said.
 func (p program) run(t *testing.T, meanwhile func(ended <-chan error), flags ...string) (code int, said string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"sync", "--retries", "1", "--page-size", "20"}, flags...)...)
-	cmd.Env = append(os.Environ(), asLectern+"=1", "LECTERN_URL="+p.URL, "LECTERN_API_KEY="+p.key, "LECTERN_PROJECT_ID="+project, "LECTERN_SYNC_TO="+p.to)
-	for name, value := range p.environ {
+	environ := map[string]string{"LECTERN_URL": p.URL, "LECTERN_API_KEY": p.key, "LECTERN_PROJECT_ID": project, "LECTERN_SYNC_TO": p.to}
+	maps.Copy(environ, p.environ)
+	return runCommand(t, environ, meanwhile, append([]string{"sync", "--retries", "1", "--page-size", "20"}, flags...)...)
+}
+
+// runCommand runs the command as [program.run] does.
+func runCommand(t *testing.T, environ map[string]string, meanwhile func(ended <-chan error), args ...string) (code int, said string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), clitest.AsCommand+"=1")
+	for name, value := range environ {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var out bytes.Buffer
