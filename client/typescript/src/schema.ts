@@ -2361,6 +2361,11 @@ export interface components {
         /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
         cursor: string;
         /**
+         * @description `X-Last-Seq` of a list of this project. The answer is read from the primary, and so is at least as new as that change.
+         * @example 0
+         */
+        atLeast: number;
+        /**
          * @description Only records that changed after the change of this number: `X-Last-Seq` of an earlier answer of this project's list. An
          *     embeddable changes with its versions. Read from the primary. A number that is not known (any more) is answered
          *     with 410 `history_lost`: then read the whole list.
@@ -3387,7 +3392,13 @@ export interface operations {
     };
     getEmbeddable: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `X-Last-Seq` of a list of this project. The answer is read from the primary, and so is at least as new as that change.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["atLeast"];
+            };
             header?: never;
             path: {
                 /**
@@ -3432,6 +3443,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["EmbeddableDoesNotExist"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3515,7 +3527,13 @@ export interface operations {
     };
     getEmbeddableVersion: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `X-Last-Seq` of a list of this project. The answer is read from the primary, and so is at least as new as that change.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["atLeast"];
+            };
             header?: never;
             path: {
                 /**
@@ -3564,6 +3582,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["EmbeddableOrVersionDoesNotExist"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3728,7 +3747,13 @@ export interface operations {
     };
     listExperimentStatusChanges: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `X-Last-Seq` of a list of this project. The answer is read from the primary, and so is at least as new as that change.
+                 * @example 0
+                 */
+                changed_after?: components["parameters"]["atLeast"];
+            };
             header?: never;
             path: {
                 /**
@@ -3779,6 +3804,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["ExperimentNotFound"];
+            410: components["responses"]["HistoryLost"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -105,3 +105,13 @@ func (n Numbers) View(ctx context.Context, read, primary pgdb.Querier, projectID
 	}
 	return v, err
 }
+
+// Reader returns the database for a record that must be at least as new as the change after: the primary. If after is
+// [All], Reader returns read. The error is a HistoryLost as in [Numbers.View].
+func (n Numbers) Reader(ctx context.Context, read, primary pgdb.Querier, projectID string, after int64) (pgdb.Querier, error) {
+	if after == All {
+		return read, nil
+	}
+	v, err := n.View(ctx, read, primary, projectID, after)
+	return v.Querier, err
+}

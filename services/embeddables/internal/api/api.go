@@ -21,10 +21,10 @@ type Reader interface {
 	Embeddables(ctx context.Context, v changed.View, projectID string, page lists.Page) (*lists.List, error)
 	Versions(ctx context.Context, v changed.View, projectID, embeddableID string, descending bool, page lists.Page) (*lists.List, error)
 	// Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if there is none.
-	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
+	Embeddable(ctx context.Context, projectID, embeddableID string, after int64) (embeddable.Document, error)
 	// Version returns one version with its definition. The error is an EmbeddableVersionDoesNotExist if there is
 	// none.
-	Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error)
+	Version(ctx context.Context, projectID, embeddableID string, number, after int64) (embeddable.Document, error)
 }
 
 // Config holds the limits of the requests that clients send, such as the greatest number of records in a page.
@@ -84,10 +84,12 @@ func (a *API) getEmbeddable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := httpapi.ParseQuery(r).Err(); err != nil {
-		return err
+	q := httpapi.ParseQuery(r, "changed_after")
+	after := q.ChangedAfter(&httpapi.Binding{})
+	if q.Err() != nil {
+		return q.Err()
 	}
-	d, err := a.store.Embeddable(r.Context(), project, id)
+	d, err := a.store.Embeddable(r.Context(), project, id, after)
 	if err != nil {
 		return err
 	}
@@ -133,10 +135,12 @@ func (a *API) getVersion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := httpapi.ParseQuery(r).Err(); err != nil {
-		return err
+	q := httpapi.ParseQuery(r, "changed_after")
+	after := q.ChangedAfter(&httpapi.Binding{})
+	if q.Err() != nil {
+		return q.Err()
 	}
-	d, err := a.store.Version(r.Context(), project, id, number)
+	d, err := a.store.Version(r.Context(), project, id, number, after)
 	if err != nil {
 		return err
 	}

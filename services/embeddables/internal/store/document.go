@@ -66,15 +66,15 @@ ORDER BY part LIMIT $4`
 // partsAtOnce is how many parts of a definition one statement reads: a megabyte.
 const partsAtOnce = 4
 
-// document reads a record and the first parts of its definition with sql. args begin with the project. head returns the
+// document reads a record and the first parts of its definition with sql from pool. args begin with the project. head returns the
 // beginning of the JSON from the first row. missing is the error when there is no record. document reads further parts
 // only when the caller iterates over Pieces, and holds no connection while the caller has a piece.
-func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
+func document(ctx context.Context, pool pgdb.Querier, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
 	var body, tag []byte
 	var name string // of the definition: its hash
 	content := sha256.New()
 	parts := 0
-	pool := pgdb.Pinned(s.pool) // all parts come from one database
+	pool = pgdb.Pinned(pool) // all parts come from one database
 	err := pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		for ; rows.Next(); parts++ {

@@ -66,18 +66,27 @@ func (s *Store) Versions(ctx context.Context, v changed.View, projectID, embedda
 	return lists.Open(ctx, versionQuery(v, projectID, embeddableID, descending), page)
 }
 
-// Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if the project has no
-// such embeddable.
-func (s *Store) Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error) {
+// Embeddable returns one embeddable with its definition, at least as new as the change after, unless after is
+// [changed.All]. The error is an EmbeddableDoesNotExist if the project has no such embeddable.
+func (s *Store) Embeddable(ctx context.Context, projectID, embeddableID string, after int64) (embeddable.Document, error) {
+	pool, err := numbers.Reader(ctx, s.pool, s.primary, projectID, after)
+	if err != nil {
+		return embeddable.Document{}, err
+	}
 	project, id := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(embeddableID))
 	head := func(raw *pgdb.Raw) []byte { return appendEmbeddableHead(nil, project, id, raw) }
-	return s.document(ctx, head, apierr.NoEmbeddable(embeddableID), getEmbeddable, projectID, embeddableID)
+	return document(ctx, pool, head, apierr.NoEmbeddable(embeddableID), getEmbeddable, projectID, embeddableID)
 }
 
-// Version returns one version with its definition. The error is an EmbeddableVersionDoesNotExist if the project has no
-// such embeddable or the embeddable has no such version.
-func (s *Store) Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error) {
+// Version returns one version with its definition, at least as new as the change after, unless after is [changed.All].
+// The error is an EmbeddableVersionDoesNotExist if the project has no such embeddable or the embeddable has no such
+// version.
+func (s *Store) Version(ctx context.Context, projectID, embeddableID string, number, after int64) (embeddable.Document, error) {
+	pool, err := numbers.Reader(ctx, s.pool, s.primary, projectID, after)
+	if err != nil {
+		return embeddable.Document{}, err
+	}
 	id := wire.AppendText(nil, []byte(embeddableID))
 	head := func(raw *pgdb.Raw) []byte { return appendVersionHead(nil, id, number, raw) }
-	return s.document(ctx, head, apierr.NoEmbeddableVersion(embeddableID, number), getVersion, projectID, embeddableID, number)
+	return document(ctx, pool, head, apierr.NoEmbeddableVersion(embeddableID, number), getVersion, projectID, embeddableID, number)
 }

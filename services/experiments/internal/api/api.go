@@ -25,7 +25,7 @@ type Reader interface {
 	// experiment.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
 	// StatusChanges opens a page of the changes of an experiment's status. The error may be an ExperimentNotFound.
-	StatusChanges(ctx context.Context, projectID, experimentID string, page lists.Page) (*lists.List, error)
+	StatusChanges(ctx context.Context, projectID, experimentID string, after int64, page lists.Page) (*lists.List, error)
 }
 
 // API has the handlers of all public routes of the service: lists, single experiments and the history of an
@@ -107,11 +107,13 @@ func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start, end := experiment.ChangeBounds()
-	l, err := httpapi.ParseQuery(r).List(r, httpapi.Binding{}, start, end, lists.All)
+	q := httpapi.ParseQuery(r, "changed_after")
+	after := q.ChangedAfter(&httpapi.Binding{})
+	l, err := q.List(r, httpapi.Binding{}, start, end, lists.All)
 	if err != nil {
 		return err
 	}
-	found, err := a.store.StatusChanges(r.Context(), project, id, l.Page)
+	found, err := a.store.StatusChanges(r.Context(), project, id, after, l.Page)
 	if err != nil {
 		return err
 	}

@@ -62,8 +62,12 @@ func (s *Store) Experiments(ctx context.Context, v changed.View, l experiment.Li
 	return lists.Open(ctx, experimentQuery(v, l), page)
 }
 
-// StatusChanges opens a page of all changes of an experiment's status. The error is an ExperimentNotFound if the
-// project has no such experiment.
-func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, page lists.Page) (*lists.List, error) {
-	return lists.Open(ctx, changeQuery(s.pool, projectID, experimentID), page)
+// StatusChanges opens a page of all changes of an experiment's status, at least as new as the change after, unless after
+// is [changed.All]. The error is an ExperimentNotFound if the project has no such experiment.
+func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, after int64, page lists.Page) (*lists.List, error) {
+	pool, err := numbers.Reader(ctx, s.pool, s.primary, projectID, after)
+	if err != nil {
+		return nil, err
+	}
+	return lists.Open(ctx, changeQuery(pool, projectID, experimentID), page)
 }
