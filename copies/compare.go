@@ -106,7 +106,7 @@ func (v *verification) compare(ctx context.Context) (err error) {
 // tables compares the records that have no feed, such as embeddables, table by table. A table that cannot be compared
 // is added to notCompared, unless its records have changed and a repair follows.
 func (v *verification) tables(ctx context.Context, state State) (err error) {
-	if v.project, v.digest, err = v.readProject(ctx); err != nil {
+	if v.project, v.digest, err = v.readProject(ctx, ""); err != nil {
 		return err
 	}
 	changed := v.digest != v.at.Project

@@ -24,7 +24,7 @@ type Position struct {
 	Cursor string `json:"cursor"`
 	// Seq is the number of the last change that the copy has; 0 for none.
 	Seq int64 `json:"seq"`
-	// Project is a digest of the [Project] that the copy has; "" if the copy has none.
+	// Project is the state of the [Project] that the copy has; "" if the copy has none.
 	Project string `json:"project,omitempty"`
 }
 

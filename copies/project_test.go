@@ -62,14 +62,18 @@ func (m *memory) Apply(_ context.Context, b *copies.Batch) error {
 	}
 	if b.Project.Experiments == nil || b.Project.History == nil {
 		m.unknown = append(m.unknown, "experiments")
+		return nil
 	}
-	for _, c := range b.Project.History {
+	for c, err := range b.Project.History {
+		if err != nil {
+			return err
+		}
 		m.statuses = append(m.statuses, c.ExperimentID+" "+string(*c.Status))
 	}
 	return nil
 }
 
-// A destination gets the whole project when it differs from the one that it has, and as much as the key may read.
+// A destination gets what has changed of the project, and as much as the key may read.
 func TestProject(t *testing.T) {
 	t.Parallel()
 	s := copytest.NewSource(t)
@@ -100,15 +104,20 @@ func TestProject(t *testing.T) {
 	}
 	sync(0)
 	s.Define("emb_1", 12, client.Paused, 2) // a change of the experiment alone
-	sync(1)
-	if diff := cmp.Diff([]string{"exp_emb_1 draft", "exp_emb_1 paused", "exp_emb/2 running"}, m.statuses); diff != "" {
+	sync(1, "embeddables")
+	if diff := cmp.Diff([]string{"exp_emb_1 draft", "exp_emb_1 paused"}, m.statuses); diff != "" {
 		t.Error(diff)
 	}
 	if len(notes) > 0 {
 		t.Errorf("%q", notes)
 	}
+	s.Define("emb_1", 13, client.Paused, 2) // a version and the definition
+	sync(1, "experiments")
+	if diff := cmp.Diff(map[string]string{"emb_1": `Title ü{"n":13}`}, m.titles); diff != "" || len(m.versions) != 1 || m.versions[0].Number != 13 {
+		t.Errorf("%s, %+v", diff, m.versions)
+	}
 	s.API.Order(deny("/embeddables"))
-	sync(1, "embeddables")
+	sync(1, "embeddables", "experiments")
 	s.API.Order(deny("/embeddables"), deny("/experiments"))
 	sync(1, "embeddables", "experiments")
 	if len(notes) != 3 || notes[0] != "The copy gets no embeddables: mint a key with the scope embeddables:read." {

@@ -77,13 +77,13 @@ type Record struct {
 }
 
 // Records returns an iterator over the records that record makes of list. Records returns nil if list is nil.
-func Records[T any](list iter.Seq2[T, error], record func(T) Record) iter.Seq2[Record, error] {
+func Records[T, R any](list iter.Seq2[T, error], record func(T) R) iter.Seq2[R, error] {
 	if list == nil {
 		return nil
 	}
-	return func(yield func(Record, error) bool) {
+	return func(yield func(R, error) bool) {
 		for item, err := range list {
-			r := Record{}
+			var r R
 			if err == nil {
 				r = record(item)
 			}

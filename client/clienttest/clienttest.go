@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -62,6 +63,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	data    Data
+	numbers map[string]*numbers // of the changes of embeddables and experiments, by kind
 	key     string
 	ordered []Answer
 	sent    map[string][]string
@@ -72,7 +74,7 @@ type Server struct {
 
 // New starts a fake that serves data. The caller calls Close at the end.
 func New(data Data) *Server {
-	s := &Server{data: data, sent: map[string][]string{}, changed: make(chan struct{}), closing: make(chan struct{})}
+	s := &Server{data: data, numbers: map[string]*numbers{}, sent: map[string][]string{}, changed: make(chan struct{}), closing: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /projects/{project}", one("project", client.CodeProjectNotFound, func(*http.Request) []client.Project {
@@ -87,28 +89,34 @@ func New(data Data) *Server {
 		})
 	}))
 	mux.HandleFunc("GET /projects/{project}/entries-changes", s.changes)
-	mux.HandleFunc("GET /projects/{project}/embeddables", list(func(r *http.Request) []client.Embeddable {
+	mux.HandleFunc("GET /projects/{project}/embeddables", s.changedSince(list(func(r *http.Request) []client.Embeddable {
 		var all []client.Embeddable
 		for _, e := range s.embeddables(r) {
-			all = append(all, e.Embeddable)
+			if s.isChanged(r, e.EmbeddableID) {
+				all = append(all, e.Embeddable)
+			}
 		}
 		return all
-	}))
+	})))
 	mux.HandleFunc("GET /projects/{project}/embeddables/{id}", one("id", client.CodeEmbeddableDoesNotExist, s.embeddables,
 		func(e client.EmbeddableWithDefinition) string { return e.EmbeddableID }))
 	experiments := func(*http.Request) []client.Experiment {
 		return read(s, func(d *Data) []client.Experiment { return d.Experiments })
 	}
-	mux.HandleFunc("GET /projects/{project}/embeddables/{id}/versions", list(func(r *http.Request) []client.EmbeddableVersion {
+	mux.HandleFunc("GET /projects/{project}/embeddables/{id}/versions", s.changedSince(list(func(r *http.Request) []client.EmbeddableVersion {
 		var all []client.EmbeddableVersion
 		for _, v := range s.versions(r) {
-			all = append(all, v.EmbeddableVersion)
+			if s.isChanged(r, versionKey(v)) {
+				all = append(all, v.EmbeddableVersion)
+			}
 		}
 		return all
-	}))
+	})))
 	mux.HandleFunc("GET /projects/{project}/embeddables/{id}/versions/{number}", one("number", client.CodeEmbeddableVersionDoesNotExist, s.versions,
 		func(v client.EmbeddableVersionWithDefinition) string { return strconv.FormatInt(v.Number, 10) }))
-	mux.HandleFunc("GET /projects/{project}/experiments", list(experiments))
+	mux.HandleFunc("GET /projects/{project}/experiments", s.changedSince(list(func(r *http.Request) []client.Experiment {
+		return keep(experiments(r), func(e client.Experiment) bool { return s.isChanged(r, e.ID) })
+	})))
 	mux.HandleFunc("GET /projects/{project}/experiments/{id}/history", s.history)
 	mux.HandleFunc("GET /projects/{project}/experiments/{id}", one("id", client.CodeExperimentNotFound, experiments, func(e client.Experiment) string { return e.ID }))
 	mux.HandleFunc("POST /api/projects/region", s.region)
@@ -294,6 +302,88 @@ func (s *Server) embeddables(r *http.Request) []client.EmbeddableWithDefinition 
 func (s *Server) versions(r *http.Request) []client.EmbeddableVersionWithDefinition {
 	all := read(s, func(d *Data) []client.EmbeddableVersionWithDefinition { return d.Versions })
 	return keep(all, func(v client.EmbeddableVersionWithDefinition) bool { return v.EmbeddableID == r.PathValue("id") })
+}
+
+// numbers has the numbers of the changes of one kind of records. since is the first number after records were removed,
+// as a restore does: the fake does not know earlier numbers.
+type numbers struct {
+	last, since int64
+	records     map[string]numbered
+}
+
+// numbered is the content of a record, and the number of its last change.
+type numbered struct {
+	text   string
+	number int64
+}
+
+func versionKey(v client.EmbeddableVersionWithDefinition) string {
+	return fmt.Sprintf("%s/%d", v.EmbeddableID, v.Number)
+}
+
+// number finds what has changed since the last request, and returns the numbers of the kind that r asks for.
+func (s *Server) number(r *http.Request) numbers {
+	texts := map[string]any{}
+	kind := "embeddables " + r.PathValue("project")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/experiments") {
+		kind = "experiments"
+		for _, e := range s.data.Experiments {
+			texts[e.ID] = []any{e, s.data.History[e.ID]}
+		}
+	} else {
+		for _, e := range s.data.Embeddables {
+			versions := keep(s.data.Versions, func(v client.EmbeddableVersionWithDefinition) bool { return v.EmbeddableID == e.EmbeddableID })
+			if texts[e.EmbeddableID] = []any{e, versions}; e.ProjectID != r.PathValue("project") {
+				delete(texts, e.EmbeddableID)
+				continue
+			}
+			for _, v := range versions {
+				texts[versionKey(v)] = v
+			}
+		}
+	}
+	n := s.numbers[kind]
+	if n == nil {
+		n = &numbers{records: map[string]numbered{}}
+		s.numbers[kind] = n
+	}
+	next := n.last + 10
+	for id := range n.records {
+		if _, ok := texts[id]; !ok {
+			n.last, n.since = next, next
+			delete(n.records, id)
+		}
+	}
+	for id, record := range texts {
+		text, _ := json.Marshal(record) // records of the API always marshal
+		if n.records[id].text != string(text) {
+			n.last = next
+			n.records[id] = numbered{string(text), next}
+		}
+	}
+	return numbers{last: n.last, since: n.since, records: maps.Clone(n.records)}
+}
+
+// changedSince gives the answers of a list their number, and refuses numbers in changed_after that the fake does not know.
+func (s *Server) changedSince(list http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		n := s.number(r)
+		after, _ := strconv.ParseInt(r.FormValue("changed_after"), 10, 64)
+		if after != 0 && (after < n.since || after > n.last) {
+			refuse(w, 410, client.CodeHistoryLost, map[string]any{"after": 0, "until": nil})
+			return
+		}
+		w.Header().Set("X-Last-Seq", strconv.FormatInt(n.last, 10))
+		list(w, r)
+	}
+}
+
+// isChanged reports whether the record with an id has changed after the number in changed_after of r.
+func (s *Server) isChanged(r *http.Request, id string) bool {
+	after, _ := strconv.ParseInt(r.FormValue("changed_after"), 10, 64)
+	return after == 0 || s.number(r).records[id].number > after
 }
 
 func (s *Server) history(w http.ResponseWriter, r *http.Request) {

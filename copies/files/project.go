@@ -63,19 +63,19 @@ type list struct {
 // lists returns the four kinds of records that have no feed: p has the records, and m the files.
 func (d *Destination) lists(ctx context.Context, m *manifest, p *copies.Project) []list {
 	return []list{
-		listOf(ctx, d, &m.Embeddables, "embeddables", "embeddable", p.Embeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
+		listOf(ctx, d, &m.Embeddables, "embeddables", "embeddable", p.Embeddables, p.SomeEmbeddables, func(e client.EmbeddableWithDefinition) embeddableRow {
 			return embeddableRow{e.EmbeddableID, e.Title, e.GroupID, e.ProjectID, e.Definition}
 		}, func(r embeddableRow) string { return r.EmbeddableID }),
-		listOf(ctx, d, &m.Versions, "embeddable_versions", "embeddable_version", p.Versions, func(v client.EmbeddableVersionWithDefinition) versionRow {
+		listOf(ctx, d, &m.Versions, "embeddable_versions", "embeddable_version", p.Versions, p.SomeEmbeddables, func(v client.EmbeddableVersionWithDefinition) versionRow {
 			return versionRow{v.EmbeddableID, v.Number, v.SavedAt.UnixMicro(), v.Definition}
 		}, func(r versionRow) string { return fmt.Sprintf("%s/%d", r.EmbeddableID, r.VersionNumber) }),
-		listOf(ctx, d, &m.Experiments, "experiments", "experiment", copies.Sound(p.Experiments), func(e client.Experiment) experimentRow {
+		listOf(ctx, d, &m.Experiments, "experiments", "experiment", p.Experiments, p.SomeExperiments, func(e client.Experiment) experimentRow {
 			return experimentRow{
 				e.ID, e.FlowID, e.Name, e.Hypothesis, e.ImpactMetrics, e.NoImpactMetrics, e.CreatedAt.UnixMicro(), e.UpdatedAt.UnixMicro(),
 				e.Observations, e.Outcome, e.Attachments, e.Variants, e.FlowIDs, e.PausedShowingVariant, e.WinnerVariant, (*string)(e.Status),
 			}
 		}, func(r experimentRow) string { return r.ExperimentID }),
-		listOf(ctx, d, &m.History, "experiment_history", "experiment_status", copies.Sound(p.History), func(c copies.StatusChange) statusRow {
+		listOf(ctx, d, &m.History, "experiment_history", "experiment_status", p.History, p.SomeExperiments, func(c copies.StatusChange) statusRow {
 			return statusRow{c.ExperimentID, c.Change, (*string)(c.Status), c.ChangedAt.UnixMicro(), c.RecordedAt.UnixMicro()}
 		}, func(r statusRow) string { return fmt.Sprintf("%s/%d", r.ExperimentID, r.Change) }),
 	}
@@ -97,7 +97,7 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *copies.Pro
 
 // listOf returns the list of one kind of records. name is the folder of the list's file. records is nil if the API key
 // may not read the records.
-func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, kind string, records iter.Seq2[T, error], row func(T) R, id func(R) string) list {
+func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, kind string, records iter.Seq2[T, error], some bool, row func(T) R, id func(R) string) list {
 	asRecord := func(r R) copies.Record { return copies.Record{ID: id(r), Values: r} }
 	stored := func(yield func(R, error) bool) {
 		for _, f := range *files {
@@ -123,13 +123,49 @@ func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, 
 			Kind: kind, Copy: copies.Records(stored, asRecord),
 			Source: copies.Records(records, func(record T) copies.Record { return asRecord(row(record)) }),
 		},
-		func() error { return whole(ctx, d, files, name, records, row) },
+		func() error {
+			rows := copies.Records(records, row)
+			if some {
+				rows = merge(stored, rows, id)
+			}
+			return whole(ctx, d, files, name, rows)
+		},
+	}
+}
+
+// merge returns the stored rows, and in the place of those with the id of a changed row that one. New rows come last.
+func merge[R any](stored func(func(R, error) bool), changed iter.Seq2[R, error], id func(R) string) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		news := map[string]R{}
+		var order []string
+		for row, err := range changed {
+			if err != nil {
+				yield(row, err)
+				return
+			}
+			news[id(row)] = row
+			order = append(order, id(row))
+		}
+		for row, err := range stored {
+			if changed, ok := news[id(row)]; ok && err == nil {
+				row = changed
+				delete(news, id(row))
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+		for _, id := range order {
+			if row, ok := news[id]; ok && !yield(row, nil) {
+				return
+			}
+		}
 	}
 }
 
 // whole replaces the only file of a kind by a file with records. If records is nil, whole keeps the file. A repair
 // then drops a damaged file, so that a later sync whose key may read the records writes the file.
-func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind string, records iter.Seq2[T, error], row func(T) R) error {
+func whole[R any](ctx context.Context, d *Destination, files *[]file, kind string, records iter.Seq2[R, error]) error {
 	if records == nil && !d.Repair {
 		return nil
 	}
@@ -149,7 +185,7 @@ func whole[T, R any](ctx context.Context, d *Destination, files *[]file, kind st
 		if err != nil {
 			return fmt.Errorf("read %s: %w", kind, err)
 		}
-		if err := w.Write([]R{row(record)}); err != nil {
+		if err := w.Write([]R{record}); err != nil {
 			return err
 		}
 		made.Rows++

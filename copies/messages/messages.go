@@ -236,12 +236,17 @@ func (w *Writer) change(c client.Change) error {
 }
 
 func (w *Writer) records(p *copies.Project) error {
-	for _, h := range p.History {
-		if err := write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": h.Change}); err != nil {
-			return err
+	if p.History != nil {
+		for h, err := range p.History {
+			if err == nil {
+				err = write(w, "experiment_history", h.ExperimentStatusChange, object{"experiment_id": h.ExperimentID, "change": h.Change})
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(writeAll(w, "experiments", copies.Sound(p.Experiments)),
+	return errors.Join(writeAll(w, "experiments", p.Experiments),
 		writeAll(w, "embeddables", p.Embeddables), writeAll(w, "embeddable_versions", p.Versions))
 }
 

@@ -239,6 +239,16 @@ func (s *shape) columnsOf(table string) []column {
 	return nil
 }
 
+// keysOf returns the number of columns in the primary key of a table, which are the first columns.
+func (s *shape) keysOf(table string) int {
+	for _, t := range s.tables {
+		if t.name == table {
+			return t.keys
+		}
+	}
+	return 0
+}
+
 // fieldsOf returns the fields of the API's record T that have one of the columns, in the order of the columns.
 func fieldsOf[T any](list []column) (found []fields.Field) {
 	all := fields.Of[T]()

@@ -20,44 +20,27 @@ type part struct {
 	kind  string // the Kind of the [copies.Table]
 	table string
 	rows  iter.Seq2[[]any, error]
+	some  bool // rows has only changed rows; the others stay
 }
 
 // partsOf returns the tables of records that have no feed, with their rows from p.
 func (d *Destination) partsOf(p *copies.Project) []part {
 	all := []part{
-		partOf(&d.shape, "embeddable", "embeddables", p.Embeddables),
-		partOf(&d.shape, "embeddable_version", "embeddable_versions", p.Versions),
-		partOf(&d.shape, "experiment", "experiments", copies.Sound(p.Experiments)),
-		partOf(&d.shape, "experiment_status", "experiment_history", copies.Sound(p.History)),
+		partOf(&d.shape, "embeddable", "embeddables", p.Embeddables, p.SomeEmbeddables),
+		partOf(&d.shape, "embeddable_version", "embeddable_versions", p.Versions, p.SomeEmbeddables),
+		partOf(&d.shape, "experiment", "experiments", p.Experiments, p.SomeExperiments),
+		partOf(&d.shape, "experiment_status", "experiment_history", p.History, p.SomeExperiments),
 	}
 	return slices.DeleteFunc(all, func(p part) bool { return d.shape.columnsOf(p.table) == nil })
 }
 
 // partOf returns a table with the rows of records, in the order of the table's columns.
-func partOf[T any](s *shape, kind, table string, records iter.Seq2[T, error]) part {
+func partOf[T any](s *shape, kind, table string, records iter.Seq2[T, error], some bool) part {
 	list := fieldsOf[T](s.columnsOf(table))
-	return part{kind, table, rowsOf(records, func(record T) []any { return fields.Values(nil, list, &record) })}
+	return part{kind, table, copies.Records(records, func(record T) []any { return fields.Values(nil, list, &record) }), some}
 }
 
-// rowsOf returns an iterator over the rows that row makes of records. rowsOf returns nil if records is nil.
-func rowsOf[T any](records iter.Seq2[T, error], row func(T) []any) iter.Seq2[[]any, error] {
-	if records == nil {
-		return nil
-	}
-	return func(yield func([]any, error) bool) {
-		for record, err := range records {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(row(record), nil) {
-				return
-			}
-		}
-	}
-}
-
-// putProject replaces the rows of each table whose records are in p. A table whose records the API key could not read
+// putProject replaces the rows of each table whose records are in p, or only the changed rows. A table whose records the API key could not read
 // stays as it is.
 func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Project) error {
 	if p == nil {
@@ -67,7 +50,11 @@ func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Proje
 		if part.rows == nil {
 			continue
 		}
-		if err := d.replace(ctx, tx, part); err != nil {
+		put := d.replace
+		if part.some {
+			put = d.change
+		}
+		if err := put(ctx, tx, part); err != nil {
 			return err
 		}
 	}
@@ -95,6 +82,37 @@ func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
 	return err
 }
 
+// change replaces the rows of a table that have the same keys as the rows of p, one after the other.
+func (d *Destination) change(ctx context.Context, tx pgx.Tx, p part) error {
+	table := pgx.Identifier{d.Schema, p.table}.Sanitize()
+	columns := d.shape.columnsOf(p.table)
+	numbers, where := make([]string, len(columns)), []string{}
+	for i := range columns {
+		numbers[i] = fmt.Sprintf("$%d", i+1)
+	}
+	keys := d.shape.keysOf(p.table)
+	for i, name := range names(columns)[:keys] {
+		where = append(where, pgx.Identifier{name}.Sanitize()+" = "+numbers[i])
+	}
+	remove := `DELETE FROM ` + table + ` WHERE ` + strings.Join(where, " AND ")
+	insert := `INSERT INTO ` + table + ` (` + listed("", names(columns)) + `) VALUES (` + strings.Join(numbers, ", ") + `)`
+	for row, err := range p.rows {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", p.table, err)
+		}
+		if row = d.blank(columns, row); err == nil {
+			_, err = tx.Exec(ctx, remove, row[:keys]...)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, insert, row...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Tables returns the definitions of indexes and views, and the tables of records that have no feed. Such a table has the rows
 // of the copy, and the rows that the source has in p.
 func (s *state) Tables(ctx context.Context, p *copies.Project) []copies.Table {
@@ -119,12 +137,8 @@ func (s *state) recordOf(table string, row []any) copies.Record {
 		}
 	}
 	var key []string
-	for _, t := range s.shape.tables {
-		if t.name == table {
-			for _, v := range row[:t.keys] {
-				key = append(key, fmt.Sprint(v))
-			}
-		}
+	for _, v := range row[:s.shape.keysOf(table)] {
+		key = append(key, fmt.Sprint(v))
 	}
 	return copies.Record{ID: strings.Join(key, "/"), Values: values}
 }
