@@ -165,8 +165,8 @@ func TestProxyValues(t *testing.T) {
 	eventually.True(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
 }
 
-// awaitFormer waits until the Secret for the proxy has a list of former values and uses: of which Credential, what, and for
-// how many hours more.
+// awaitFormer waits until the Secret for the proxy has a list of former values and uses. An element of want has the Credential,
+// the value or use, and the hours that are left.
 func awaitFormer(t *testing.T, c *kubetest.Cluster, now func() time.Time, names map[types.UID]string, want ...string) {
 	t.Helper()
 	eventually.Succeeds(t, "the former values are "+strings.Join(want, ", "), func() error {
@@ -221,7 +221,7 @@ func TestFormerValues(t *testing.T) {
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("value-one") })
 	await("a: /web 1", "a: value-four 24", "a: value-three 1", "b: /web 1", "b: value-two 1")
 
-	// The operator keeps 64 values of a Credential, and of a namespace no more than fit beside its present values.
+	// The operator keeps 64 values of a Credential, and of a namespace no more than fit in addition to its present values.
 	var list, want []string
 	add := func(namespace, id, value string, hours int) {
 		list = append(list, fmt.Sprintf(`{"namespace":%q,"credential":%q,"value":%q,"until":%q}`,

@@ -19,7 +19,7 @@ import (
 )
 
 // TestFormerValuesStayHidden changes credentials that a target keeps. The answers must show no value that a replica has
-// sent: those of the replica itself, also in a stream under way, and those of a replica that starts after the changes.
+// sent. The answers are those of the replica itself, even of a stream under way, and of a replica that starts afterwards.
 func TestFormerValuesStayHidden(t *testing.T) {
 	c := start(t)
 	kube := c.As(t, "proxy")
