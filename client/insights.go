@@ -27,7 +27,7 @@ type InsightFilter struct {
 type CountQuery struct {
 	InsightFilter
 
-	// Interval is day, week, month or all. An empty Interval is day.
+	// Interval is hour, day, week, month or all. An empty Interval is day.
 	Interval string `query:"interval"`
 	// By splits each interval into one row for each embeddable or version. By is none, embeddable or version. An empty
 	// By is none.
@@ -46,7 +46,7 @@ func (q CountQuery) List(projectID string) List {
 type OverviewQuery struct {
 	InsightFilter
 
-	// Interval is day, week, month or all. An empty Interval is day.
+	// Interval is hour, day, week, month or all. An empty Interval is day.
 	Interval string `query:"interval"`
 	// Timezone is the IANA name of the time zone in which days begin, such as Europe/Berlin. An empty Timezone is UTC.
 	Timezone string `query:"timezone"`

@@ -24,7 +24,7 @@ func TestLongTabOrder(t *testing.T) {
 			b := newTab(t, w)
 			b.show(w, v)
 			// Labels are read now, because a text may still change: the id of an embeddable becomes its name.
-			want := eval[[]string](b, `window.labels = (window.stops = `+canFocus+`).map((e, i) => i + " " + e.tagName + " " + e.innerText.slice(0, 40))`)
+			want := eval[[]string](b, `window.labels = (window.stops = `+canFocus+`).map((e, i) => i + " " + e.tagName + " " + (e.innerText ?? "").slice(0, 40))`)
 			var got []string
 			for range 3 * len(want) {
 				b.press(kb.Tab)

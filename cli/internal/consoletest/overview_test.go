@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -194,4 +195,39 @@ func TestLongOverviewIsLive(t *testing.T) {
 	w.send(t, "entries", newEntry(project, "em_live", "en_2099", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), "{}"))
 	b.clickText("All time")
 	b.until("all five", `document.querySelector("[data-figure=entries]")?.innerText === "5" && document.querySelectorAll(".chart svg a").length < 5`)
+}
+
+// TestLongHours checks that up to three days are shown by hours of the time zone, and that the arrow keys and a touch say
+// the numbers of a bar.
+func TestLongHours(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project = "pr_hours"
+	key := w.newProject(t, project, "Hours", "em_hours")
+	for i, hour := range []int{22, 22, 34} { // of 30 September in UTC: 00:00 and 12:00 of 1 October in Berlin
+		w.send(t, "entries", newEntry(project, "em_hours", fmt.Sprint("en_", i), time.Date(2026, 9, 30, hour, 20*i, 0, 0, time.UTC), `{}`))
+	}
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "overview?from=2026-10-01&to=2026-10-01"))
+	b.until("a bar for each hour", `document.querySelector("#chart")?.innerText === "Entries an hour" && document.querySelectorAll(".chart a").length === 24`)
+	said := func(want string) {
+		t.Helper()
+		b.until(want, `document.querySelector(".said").innerText === `+quote(want))
+	}
+	b.run(chromedp.Evaluate(`document.querySelector(".chart svg").focus()`, nil))
+	b.press(kb.ArrowRight)
+	said("1 Oct, 00:00: 2 entries, 0 completed (0.0 %)")
+	b.run(chromedp.Evaluate(`document.querySelector(".chart svg").blur()`, nil))
+	said("")
+	b.open(at(project, "overview?from=2026-09-20&to=2026-10-01"))
+	b.until("a bar for each day", `document.querySelectorAll(".chart a").length === 12`)
+	touch := chromedp.Evaluate(`(() => {
+		const bar = [...document.querySelectorAll(".chart a")].at(-1);
+		bar.dispatchEvent(new PointerEvent("pointerenter", { pointerType: "touch" }));
+		bar.querySelector(".behind").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+	})()`, nil)
+	b.run(touch)
+	said("1 Oct: 3 entries, 0 completed (0.0 %)")
+	b.run(touch)
+	b.until("the entries of the bar", `location.pathname.endsWith("/entries") && document.querySelectorAll("tr[data-entry]").length === 3`)
 }

@@ -105,7 +105,7 @@ type getCounts struct {
 	insightFlags
 	shell.OutputFlags
 	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
-	Interval     string `enum:"day,week,month,all," default:"" help:"day, which is the default, week, month or all." placeholder:"INTERVAL"`
+	Interval     string `enum:"hour,day,week,month,all," default:"" help:"hour, day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	By           string `enum:"none,embeddable,version," default:"" help:"Split by embeddable or version." placeholder:"WHAT"`
 	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
 }
@@ -131,7 +131,7 @@ type getOverview struct {
 	insightFlags
 	shell.OutputFlags
 	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
-	Interval     string `enum:"day,week,month,all," default:"" help:"day, which is the default, week, month or all." placeholder:"INTERVAL"`
+	Interval     string `enum:"hour,day,week,month,all," default:"" help:"hour, day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
 }
 

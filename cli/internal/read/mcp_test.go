@@ -74,7 +74,7 @@ func TestLongMCP(t *testing.T) {
 		{"countEntries", []string{"interval=all"}, []string{`\"entries\":5`}},
 		{"getEntry", nil, []string{"entryId"}},
 		{"getEntry", []string{"entryId=none"}, []string{"entry_not_found", `"isError": true`}},
-		{"countEntries", []string{"interval=hour"}, []string{"interval", "day, week, month"}},
+		{"countEntries", []string{"interval=minute"}, []string{"interval", "hour, day, week, month"}},
 	} {
 		args := []string{"--method", "tools/call", "--tool-name", tt.tool}
 		for _, a := range tt.args {

@@ -2324,7 +2324,7 @@ export interface components {
          */
         created_before: string;
         /** @description What a row counts. A week begins on Monday. */
-        interval: "day" | "week" | "month" | "all";
+        interval: "hour" | "day" | "week" | "month" | "all";
         /** @description What the rows of an interval are split by. Versions are split by their embeddable, too. */
         countsBy: "none" | "embeddable" | "version";
         /** @description Whether each version has a funnel of its own. */

@@ -280,8 +280,11 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 	case 0:
 		name = "entries-counts"
 		zone := []string{"UTC", "US/Pacific", "Asia/Calcutta", "Atlantic/Azores", "Africa/Cairo", "Pacific/Apia"}[random.IntN(6)]
-		interval := []string{"day", "week", "month", "all"}[random.IntN(4)]
+		interval := []string{"hour", "day", "week", "month", "all"}[random.IntN(5)]
 		by := []string{"none", "embeddable", "version"}[random.IntN(3)]
+		if interval == "hour" && by == "none" {
+			by = "embeddable" // the hours without entries would be more rows than an answer may have
+		}
 		q.Set("timezone", zone)
 		q.Set("interval", interval)
 		q.Set("by", by)
@@ -365,6 +368,9 @@ func (m model) counts(zone, interval, by string) any {
 	span := func(at time.Time, next int) time.Time {
 		y, month, d := at.In(location).Date()
 		switch interval {
+		case "hour": // the zones here are whole hours, or half an hour, from UTC
+			half := time.Duration(at.In(location).Minute()-at.UTC().Minute()) * time.Minute
+			return at.Add(half).Truncate(time.Hour).Add(time.Duration(next)*time.Hour - half)
 		case "day":
 			return begin(y, month, d+next)
 		case "week":

@@ -2,7 +2,7 @@
 import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, EntryQuery, Funnel, FunnelPage, FunnelQuery } from "@lectern/client";
 import { collect } from "./api.ts";
 import { type Load, useLoad } from "./load.ts";
-import { type Bounds, calendarSpan, daysSpan, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
+import { type Bounds, calendarSpan, daysSpan, isCalendar, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
 import { toJSON } from "./numbers.ts";
 import { zone } from "./preferences.ts";
 import { here } from "./router.ts";
@@ -57,7 +57,7 @@ export async function spanOf(client: Client, project: string, { named, from, to 
   if (newest === undefined && (await collect(client.entries(project, of, { signal }))).length === 0) return null;
   if (own) return ownSpan({ from, to }, now, oldest);
   if (named === "0") return { from: undefined, until: undefined, past: false, days: Math.ceil(((newest ?? now) - (oldest ?? now)) / 86_400_000) + 1 };
-  return named === "last-week" || named === "this-month" || named === "last-month" ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);
+  return isCalendar(named) ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);
 }
 
 /** counts reads how many entries were created in each interval. Days begin in the chosen zone. */

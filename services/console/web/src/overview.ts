@@ -5,7 +5,7 @@ import type { Period, Span } from "./period.ts";
 import { zone } from "./preferences.ts";
 import { dayStarts } from "./time.ts";
 
-type Interval = "day" | "week" | "month";
+type Interval = "hour" | "day" | "week" | "month";
 type Counts = ReturnType<typeof sum>;
 
 /** Overview has the figures of a period. */
@@ -27,7 +27,7 @@ export async function readOverview(client: Client, project: string, period: Peri
   const span = await spanOf(client, project, period, embeddable, signal);
   if (!span) return null;
   const of = { embeddable_id: embeddable };
-  const interval: Interval = span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
+  const interval: Interval = span.days <= 3 ? "hour" : span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
   // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
   const until = span.until ?? dayStarts(Date.now(), 1)[1];
   const open = span.until === undefined;

@@ -21,6 +21,10 @@ test("the address says the period", () => {
 test("the calendar's periods and the ones before", () => {
   const now = at("2026-03-31T10:00:00Z"); // a Tuesday, noon in Berlin
   for (const [named, span, before, name] of [
+    ["today", ["31 Mar 2026, 00:00", "1 Apr 2026, 00:00"], ["30 Mar 2026, 00:00", "30 Mar 2026, 12:00"], "the same hours of the day before"],
+    ["yesterday", ["30 Mar 2026, 00:00", "31 Mar 2026, 00:00"], ["29 Mar 2026, 00:00", "30 Mar 2026, 00:00"], "the day before"],
+    ["this-week", ["30 Mar 2026, 00:00", "1 Apr 2026, 00:00"], ["23 Mar 2026, 00:00", "24 Mar 2026, 12:00"], "the same days of the week before"],
+    ["this-year", ["1 Jan 2026, 00:00", "1 Apr 2026, 00:00"], ["1 Jan 2025, 00:00", "31 Mar 2025, 12:00"], "the same days of the year before"],
     ["last-week", ["23 Mar 2026, 00:00", "30 Mar 2026, 00:00"], ["16 Mar 2026, 00:00", "23 Mar 2026, 00:00"], "the week before"],
     ["last-month", ["1 Feb 2026, 00:00", "1 Mar 2026, 00:00"], ["1 Jan 2026, 00:00", "1 Feb 2026, 00:00"], "the month before"],
     // February has no 31st day, so all of it counts.

@@ -3,17 +3,25 @@ import { dayStarts, isDay, isoDay, startOfDay } from "./time.ts";
 
 /** The named periods, each with the key that chooses it. "0" is all of the project's time. */
 export const periods = [
+  { named: "today", name: "Today", key: "t" },
+  { named: "yesterday", name: "Yesterday", key: "y" },
   { named: "7", name: "7 days", key: "7" },
   { named: "30", name: "30 days", key: "3" },
   { named: "90", name: "90 days", key: "9" },
+  { named: "this-week", name: "This week", key: "s" },
   { named: "last-week", name: "Last week", key: "w" },
   { named: "this-month", name: "This month", key: "m" },
   { named: "last-month", name: "Last month", key: "l" },
+  { named: "this-year", name: "This year", key: "n" },
   { named: "0", name: "All time", key: "0" },
 ] as const;
 
 /** Named is the name of a period in an address. */
 export type Named = (typeof periods)[number]["named"];
+
+/** Calendar is the name of a period that the calendar alone bounds. */
+export type Calendar = Exclude<Named, "7" | "30" | "90" | "0">;
+export const isCalendar = (named: Named): named is Calendar => !/^\d/.test(named);
 
 /** The named period of figures whose address has none. */
 export const standard: Named = "30";
@@ -66,20 +74,32 @@ export function monday(day: string): string {
   return new Date(at.getTime() - ((at.getUTCDay() + 6) % 7) * dayLength).toISOString().slice(0, 10);
 }
 
-/** calendarSpan puts last week, this month or last month on the clock. */
-export function calendarSpan(named: "last-week" | "this-month" | "last-month", now: number): Span {
+/** calendarSpan puts a day, week, month or year on the clock. */
+export function calendarSpan(named: Calendar, now: number): Span {
   const today = isoDay(now);
   const span = (from: number, until: number, before: Bounds & { name: string }): Span => ({ from, until, past: false, days: daysBetween(from, until), before });
-  if (named === "last-week") {
-    const end = monday(today);
-    const [earlier, from, until] = [startOfDay(end, -14), startOfDay(end, -7), startOfDay(end)];
-    return span(from, until, { from: earlier, until: from, name: "the week before" });
+  const over = (earlier: number, from: number, until: number, name: string) => span(from, until, { from: earlier, until: from, name });
+  // The same days and hours of the period before, of which sameDay is as today, or all of it if it is shorter.
+  const current = (earlier: number, from: number, sameDay: number, name: string) => span(from, startOfDay(today, 1), { from: earlier, until: Math.min(from, sameDay + now - startOfDay(today)), name });
+  const week = monday(today);
+  const month = (months: number) => startOfDay(monthStart(today, months));
+  const year = Number(today.slice(0, 4));
+  switch (named) {
+    case "today":
+      return current(startOfDay(today, -1), startOfDay(today), startOfDay(today, -1), "the same hours of the day before");
+    case "yesterday":
+      return over(startOfDay(today, -2), startOfDay(today, -1), startOfDay(today), "the day before");
+    case "this-week":
+      return current(startOfDay(week, -7), startOfDay(week), startOfDay(today, -7), "the same days of the week before");
+    case "last-week":
+      return over(startOfDay(week, -14), startOfDay(week, -7), startOfDay(week), "the week before");
+    case "this-month":
+      return current(month(-1), month(0), startOfDay(monthStart(today, -1), Number(today.slice(8)) - 1), "the same days of the month before");
+    case "last-month":
+      return over(month(-2), month(-1), month(0), "the month before");
+    case "this-year":
+      return current(startOfDay(`${year - 1}-01-01`), startOfDay(`${year}-01-01`), startOfDay(`${year - 1}${today.slice(4)}`), "the same days of the year before");
   }
-  const [earlier, from, until] = [-2, -1, 0].map((months) => startOfDay(monthStart(today, months))) as [number, number, number];
-  if (named === "last-month") return span(from, until, { from: earlier, until: from, name: "the month before" });
-  // The same days and hours of the month before, or all of it if it is shorter.
-  const same = Math.min(until, startOfDay(monthStart(today, -1), Number(today.slice(8)) - 1) + now - startOfDay(today));
-  return span(until, startOfDay(today, 1), { from, until: same, name: "the same days of the month before" });
 }
 
 /** daysSpan puts a number of days on the clock: the days up to now, or up to the newest entry if there is none since. */
@@ -101,7 +121,7 @@ export function fixedSpan(period: Period, now: number): Span | undefined {
   const { named, from, to } = period;
   if (from || to) return ownSpan(period, now, undefined);
   if (named === "0") return { from: undefined, until: undefined, past: false, days: 0 };
-  return named === "last-week" || named === "this-month" || named === "last-month" ? calendarSpan(named, now) : undefined;
+  return isCalendar(named) ? calendarSpan(named, now) : undefined;
 }
 
 /** withBefore adds the period of the same length before a span that has two ends. */

@@ -35,6 +35,9 @@ export const day = (at: number): string => written("day", { dateStyle: "medium" 
 /** shortDay writes a date without its year: "30 Sept". */
 export const shortDay = (at: number): string => format("short", { day: "numeric", month: "short" }).format(at);
 
+/** hour writes a moment without its year: "30 Sept, 23:00". */
+export const hour = (at: number): string => format("hour", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).format(at);
+
 /** isoDay writes a date as input elements take it: "2026-09-30". */
 export function isoDay(at: number): string {
   const parts = Object.fromEntries(format("iso", { year: "numeric", month: "2-digit", day: "2-digit" }).formatToParts(at).map((p) => [p.type, p.value]));

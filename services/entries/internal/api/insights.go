@@ -53,7 +53,7 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 }
 
 func interval(q *httpapi.Query) string {
-	return q.Enum("interval", "day", "day", "week", "month", "all")
+	return q.Enum("interval", "day", "hour", "day", "week", "month", "all")
 }
 
 // tooManyRows returns an error for the client if an answer has more than [insight.MaxCounts] rows, and otherwise nil.

@@ -26,18 +26,18 @@ const MaxCounts = 2000
 // CountsQuestion asks how many of the selected entries were created in each interval.
 type CountsQuestion struct {
 	Selection
-	Interval string // day, week, month or All
+	Interval string // hour, day, week, month or All
 	By       By
 	Zone     *time.Location // the time zone in which days begin at midnight
 }
 
 // Larger returns the next larger interval than the interval of q, or "" if q asks for the largest interval.
 func (q CountsQuestion) Larger() string {
-	return map[string]string{"day": "week", "week": "month", "month": All}[q.Interval]
+	return map[string]string{"hour": "day", "day": "week", "week": "month", "month": All}[q.Interval]
 }
 
 // FirstYear and AfterYear bound the plausible times of creation: the years 2000 to 2100. An entry with another time of
-// creation is in no day, week or month.
+// creation is in no hour, day, week or month.
 var (
 	FirstYear = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	AfterYear = time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -67,8 +67,12 @@ func (q CountsQuestion) Bounds() []time.Time {
 // one interval.
 //
 // A day begins at the first instant with its date. So the days of a zone follow each other without a gap, even where
-// clocks go back over midnight. A date that a zone skipped has no interval.
+// clocks go back over midnight. A date that a zone skipped has no interval. An hour begins when the clocks of the zone
+// show a full hour.
 func intervals(size string, zone *time.Location, first, last time.Time) []time.Time {
+	if size == "hour" {
+		return hours(zone, first, last)
+	}
 	months, days := 0, 0
 	y, m, d := first.In(zone).Date()
 	switch size {
@@ -93,6 +97,30 @@ func intervals(size string, zone *time.Location, first, last time.Time) []time.T
 	}
 }
 
+// quarter is the least change of the clocks of any zone since 2000.
+const quarter = 15 * time.Minute
+
+// hours returns when the hours from first to last begin, and when the last hour ends.
+func hours(zone *time.Location, first, last time.Time) []time.Time {
+	full := func(at time.Time) bool { return at.In(zone).Minute() == 0 }
+	begin := first.Truncate(quarter)
+	for !full(begin) {
+		begin = begin.Add(-quarter)
+	}
+	bounds := []time.Time{begin}
+	for len(bounds) == 1 || !begin.After(last) {
+		next := begin.Add(time.Hour)
+		if !full(next) { // clocks change by a part of an hour
+			for next = begin.Add(quarter); !full(next); {
+				next = next.Add(quarter)
+			}
+		}
+		begin = next
+		bounds = append(bounds, begin)
+	}
+	return bounds
+}
+
 // beginOf returns the first instant of a date in the zone. midnight is the beginning of the same date in UTC. If the
 // zone skipped the date, beginOf returns the first instant of a later date.
 func beginOf(midnight time.Time, zone *time.Location) time.Time {
@@ -109,7 +137,7 @@ func beginOf(midnight time.Time, zone *time.Location) time.Time {
 	// Since 2000, clocks have changed at quarters of an hour, by quarters of an hour.
 	at := midnight.Add(-most)
 	for at.Add(offset(at)).Before(midnight) {
-		at = at.Add(15 * time.Minute)
+		at = at.Add(quarter)
 	}
 	return at
 }

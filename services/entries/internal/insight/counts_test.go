@@ -27,6 +27,9 @@ func TestIntervals(t *testing.T) {
 			want := map[string][]time.Time{}
 			begun := time.Date(2004, 11, 20, 0, 0, 0, 0, time.UTC) // the newest date so far
 			for at := begun; !at.After(last.AddDate(0, 1, 2)); at = at.Add(15 * time.Minute) {
+				if at.In(zone).Minute() == 0 {
+					want["hour"] = append(want["hour"], at)
+				}
 				y, m, d := at.In(zone).Date()
 				date := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 				if !date.After(begun) {

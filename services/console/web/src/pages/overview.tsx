@@ -5,7 +5,7 @@ import { useLoad } from "../load.ts";
 import { useEmbeddables, useNames } from "../names.ts";
 import { type Overview as Figures, readOverview } from "../overview.ts";
 import { address, filter, here } from "../router.ts";
-import { ago, count, counted, day, dayStarts, isoDay, percent, shortDay } from "../time.ts";
+import { ago, count, counted, day, dayStarts, hour, isoDay, percent, shortDay } from "../time.ts";
 import { type Bar, BarChart } from "../ui/bars.tsx";
 import { EmbeddableSelect, EmbeddableTable } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
@@ -91,28 +91,34 @@ function Drop({ project, embeddables: [busiest, ...others] }: { project: string;
   return <Figure name="Largest drop" id="drop" value={drop ? percent(drop.dropped / drop.reached) : "None"} note={<>{drop && <>left on page “{pageName(drop)}” of </>}{link}</>} />;
 }
 
-const names = { day: "Entries a day", week: "Entries a week", month: "Entries a month" };
+const names = { hour: "Entries an hour", day: "Entries a day", week: "Entries a week", month: "Entries a month" };
 
 function Chart({ project, embeddable, span, until, interval, intervals: bars, total }: Figures & { project: string; embeddable: string | undefined }) {
   // Entries with a clock that is far off have no interval. They count above.
   const dated = bars.flatMap(({ from, to, ...bar }) => (from !== null && to !== null ? [{ ...bar, from: Date.parse(from), to: Date.parse(to) }] : []));
-  const byDay = new Map(dated.map((bar) => [isoDay(bar.from), bar]));
-  const bounded = interval === "day" && span.from !== undefined && span.until !== undefined;
-  // The server leaves out days before the first entry and after the last one.
-  const starts = bounded ? dayStarts((span.until ?? 0) - 1, span.days).slice(0, -1) : dated.map((bar) => bar.from);
+  const slot = (at: number) => (interval === "hour" ? at : isoDay(at));
+  const bySlot = new Map(dated.map((bar) => [slot(bar.from), bar]));
+  const { from: first, until: end } = span;
+  // The server leaves out hours and days before the first entry and after the last one.
+  const starts =
+    first === undefined || end === undefined ? dated.map((bar) => bar.from)
+    : interval === "hour" ? [...new Set([...Array.from({ length: Math.round((end - first) / 3_600_000) }, (_, i) => first + i * 3_600_000), ...dated.map((bar) => bar.from)])].sort((a, b) => a - b)
+    : interval === "day" ? dayStarts(end - 1, span.days).slice(0, -1)
+    : dated.map((bar) => bar.from);
   const rows: Bar[] = starts.map((at) => {
-    const found = byDay.get(isoDay(at));
+    const found = bySlot.get(slot(at));
     // The first and the last interval may be longer than the period. A bar counts, and links to, the days of the period alone.
     const from = Math.max(at, span.from ?? at);
-    const end = Math.min(found?.to ?? Infinity, until ?? Infinity);
-    const partial = found !== undefined && (from > at || end < found.to);
+    const last = Math.min(found?.to ?? Infinity, until ?? Infinity);
+    const partial = found !== undefined && (from > at || last < found.to);
     return {
-      name: interval === "day" ? shortDay(at) : partial ? `${day(from)}, a part of the ${interval}` : day(at),
+      name: interval === "hour" ? hour(at) : interval === "day" ? shortDay(at) : partial ? `${day(from)}, a part of the ${interval}` : day(at),
       partial,
       whole: found?.entries ?? 0,
       part: found?.completed ?? 0,
       started: found?.started ?? 0,
-      to: address(project, "entries", "", { embeddable, from: isoDay(from), to: isoDay(found ? end - 1 : at) }),
+      // A list has whole days.
+      to: interval === "hour" ? undefined : address(project, "entries", "", { embeddable, from: isoDay(from), to: isoDay(found ? last - 1 : at) }),
     };
   });
   const left = total.entries - sum(dated).entries;
@@ -125,7 +131,7 @@ function Chart({ project, embeddable, span, until, interval, intervals: bars, to
           <span><i class="whole" /> left before</span>
         </p>
       </div>
-      <BarChart label={`${names[interval]}, ${spanText(span)}`} axis={interval === "day" ? "Day" : `Begin of the ${interval}`} bars={rows} />
+      <BarChart label={`${names[interval]}, ${spanText(span)}`} axis={interval === "hour" ? "Hour" : interval === "day" ? "Day" : `Begin of the ${interval}`} bars={rows} />
       {left > 0 && (
         <p class="muted small" data-left={left}>
           {counted(left, "entry is", "entries are")} not in the chart, because {left === 1 ? "its clock says" : "their clocks say"} a year before 2000 or a day after today.{" "}

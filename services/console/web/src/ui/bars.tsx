@@ -1,4 +1,6 @@
 // Drawings of bars: SVG, so that they can be printed, and are seen with forced colours.
+import { useRef, useState } from "preact/hooks";
+import { go } from "../router.ts";
 import { count, percent } from "../time.ts";
 
 export interface Bar {
@@ -11,7 +13,7 @@ export interface Bar {
   /** Whether the bar is of a part of its interval. */
   partial?: boolean;
   /** Where a click on the bar leads, if it leads anywhere. */
-  to?: string;
+  to?: string | undefined;
 }
 
 /** The height of the chart in pixels. */
@@ -23,8 +25,21 @@ function ceiling(n: number): number {
   return [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].map((step) => step * power).find((round) => round >= Math.max(4, n)) ?? n;
 }
 
-/** BarChart shows a bar for each interval. The bars are links for a pointer; for keys and for those who do not see it, there is a table of which axis names the first column. */
+/**
+ * BarChart shows a bar for each interval, and says the numbers of the bar under the pointer, of the one that was touched, or of
+ * the one that the arrow keys chose. A second touch, or Enter, follows its link. For those who do not see it, there is a table of
+ * which axis names the first column.
+ */
 export function BarChart({ label, axis, bars }: { label: string; axis: string; bars: readonly Bar[] }) {
+  const [chosen, setChosen] = useState(-1);
+  const touched = useRef(-1);
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "ArrowRight") setChosen(Math.min(chosen + 1, bars.length - 1));
+    else if (event.key === "ArrowLeft") setChosen(Math.max(chosen < 0 ? bars.length - 1 : chosen - 1, 0));
+    else if (event.key === "Enter" && bars[chosen]?.to) go(bars[chosen].to);
+    else return;
+    event.preventDefault();
+  };
   const top = ceiling(Math.max(0, ...bars.map((bar) => bar.whole)));
   const step = 100 / Math.max(1, bars.length);
   const y = (n: number) => height - (n / top) * height;
@@ -39,12 +54,20 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
           <span>{count(top / 2)}</span>
           <span>0</span>
         </div>
-        <svg width="100%" height={height} role="group" aria-label={label}>
+        <svg width="100%" height={height} role="group" aria-label={label} tabindex={0} onKeyDown={press} onBlur={() => setChosen(-1)} onPointerLeave={(e) => e.pointerType === "mouse" && setChosen(-1)}>
           {[0, 0.5, 1].map((part) => (
             <line key={part} x1="0" x2="100%" y1={Math.min(height - 0.5, part * height + 0.5)} y2={Math.min(height - 0.5, part * height + 0.5)} />
           ))}
           {bars.map((bar, i) => (
-            <a key={i} class={bar.partial ? "partial" : undefined} href={bar.to} tabindex={-1} aria-label={`${bar.name}: ${count(bar.whole)}`}>
+            <a
+              key={i}
+              class={[bar.partial && "partial", i === chosen && "chosen"].filter(Boolean).join(" ") || undefined}
+              href={bar.to}
+              tabindex={-1}
+              aria-label={`${bar.name}: ${count(bar.whole)}`}
+              onPointerEnter={(e) => ((touched.current = e.pointerType === "mouse" || chosen === i ? -1 : i), setChosen(i))}
+              onClick={(e) => touched.current === i && (e.preventDefault(), (touched.current = -1))}
+            >
               <title>{said(bar)}</title>
               <rect class="behind" x={`${i * step}%`} width={`${step}%`} y="0" height={height} />
               {rect(i, bar.whole, bar.part === undefined ? "part" : "whole")}
@@ -58,6 +81,7 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
           ))}
         </div>
       </div>
+      <p class="small said" role="status">{bars[chosen] && said(bars[chosen])}</p>
       <Table label={label} axis={axis} bars={bars} />
     </>
   );
