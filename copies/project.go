@@ -18,9 +18,9 @@ import (
 )
 
 // Project has the records of a project that have no feed: embeddables, experiments and their versions and history. A
-// destination replaces its records of each part by the part. A part that is nil is unknown, because the API key may not
-// read it or the server lacks it, or unchanged: the destination keeps its records. An empty part means that the source has
-// no records.
+// destination replaces its records of each part by the part. A part that is nil is unchanged or unknown: the API key
+// may not read the part, or the server lacks it. Then the destination keeps its records. An empty part means that the source
+// has no records.
 //
 // Each iteration reads the records from the API, so that a destination does not need to hold all in memory. An error is
 // the last pair, and the destination must return an error with that error in its chain.

@@ -197,8 +197,8 @@ func TestLongOverviewIsLive(t *testing.T) {
 	b.until("all five", `document.querySelector("[data-figure=entries]")?.innerText === "5" && document.querySelectorAll(".chart svg a").length < 5`)
 }
 
-// TestLongHours checks that up to three days are shown by hours of the time zone, and that the arrow keys and a touch say
-// the numbers of a bar.
+// TestLongHours checks that the page shows up to three days by hours of the time zone. The arrow keys and a touch say the
+// numbers of a bar.
 func TestLongHours(t *testing.T) {
 	t.Parallel()
 	w := start(t)

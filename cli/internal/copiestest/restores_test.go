@@ -35,7 +35,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// hasLost is in what each reader says that is told of lost changes.
+// hasLost is in the message of each reader that learns of lost changes.
 const hasLost = "has lost"
 
 // front is the address of a service, which a restore moves to another database. cut is called at one of the requests.
@@ -239,8 +239,8 @@ func (r *reader) run(t *testing.T, flags ...string) (code int, said string) {
 	return result.Code, result.Err
 }
 
-// killed runs the reader in a process that is killed at its request number n. killed reports whether the process was
-// killed, and whether the process was told of lost changes before.
+// killed runs the reader in a process, and kills the process at its request number n. The results are whether that
+// happened, and whether the reader learned of lost changes before.
 func (r *reader) killed(t *testing.T, n int) (killed, told bool) {
 	t.Helper()
 	var reached atomic.Bool
@@ -423,7 +423,7 @@ func TestLongRestores(t *testing.T) {
 				f.service.Exec(t, `UPDATE `+table+` - 3600000000`)
 			}
 			f.service.Exec(t, `DELETE FROM lost_numbers`)
-			// read runs a reader to its end, and reports whether it was told of lost changes.
+			// read runs a reader to its end, and reports whether the reader learned of lost changes.
 			read := func(r *reader, flags ...string) (told bool) {
 				t.Helper()
 				code, said := r.run(t, flags...)
