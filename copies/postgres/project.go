@@ -100,13 +100,11 @@ func (d *Destination) change(ctx context.Context, tx pgx.Tx, p part) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", p.table, err)
 		}
-		if row = d.blank(columns, row); err == nil {
-			_, err = tx.Exec(ctx, remove, row[:keys]...)
+		row = d.blank(columns, row)
+		if _, err := tx.Exec(ctx, remove, row[:keys]...); err != nil {
+			return err
 		}
-		if err == nil {
-			_, err = tx.Exec(ctx, insert, row...)
-		}
-		if err != nil {
+		if _, err := tx.Exec(ctx, insert, row...); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,6 @@ type reader struct {
 	environ map[string]string
 	mends   bool   // otherwise the reader stops at lost changes
 	copy    bool   // it can be verified
-	out     string // the file with what the command prints, if it does
 	restart func(t *testing.T)
 	state   string // the file of the state, if it is in the output
 	mu      sync.Mutex
