@@ -133,8 +133,8 @@ type reader struct {
 	name    string
 	args    []string
 	environ map[string]string
-	mends   bool   // otherwise the reader stops at lost changes
-	copy    bool   // it can be verified
+	mends   bool // otherwise the reader stops at lost changes
+	copy    bool // it can be verified
 	restart func(t *testing.T)
 	state   string // the file of the state, if it is in the output
 	mu      sync.Mutex
