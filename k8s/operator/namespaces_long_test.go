@@ -100,6 +100,12 @@ func namespacesGo(t *testing.T, everywhere bool) {
 		}
 		t.Logf("%s: %d namespaces after %v", how, len(some), time.Since(since).Round(time.Millisecond))
 	}
+	refused := func(some []*tenant) {
+		t.Helper()
+		for _, o := range some {
+			eventually.True(t, "the key of "+o.namespace+" is refused", func() bool { return status(o) == http.StatusUnauthorized })
+		}
+	}
 	stop := func() {
 		t.Helper()
 		if err := operator.Stop(); err != nil {
@@ -131,6 +137,7 @@ func namespacesGo(t *testing.T, everywhere bool) {
 	deleteNamespaces(t, c, groups[2], everywhere)
 	gone("without an operator", groups[2])
 	operator = run(false)
+	refused(groups[2])
 
 	stop()
 	kill()
@@ -139,9 +146,7 @@ func namespacesGo(t *testing.T, everywhere bool) {
 	operator = run(false)
 	restart()
 
-	for _, o := range all {
-		eventually.True(t, "the key of "+o.namespace+" is refused", func() bool { return status(o) == http.StatusUnauthorized })
-	}
+	refused(all)
 }
 
 // deleteNamespaces deletes namespaces, and then, as Kubernetes' controller does, the operator's rights in them and their
