@@ -88,8 +88,8 @@ func (r *run) look(ctx context.Context, b *Batch) error {
 }
 
 // readProject reads the records without a feed that have changed since the state was, all if was is "". state is the
-// state of the records for [Position]. A part's state is the number of its last change, or unknown. For a server that
-// gives no numbers, the state is a digest, and the part has all records.
+// state of the records for [Position]. A part's state is the number of its last change, or unknown. For a server of
+// version 0.1.0, which gives no numbers, the state is a digest, and the part has all records.
 func (o *Options) readProject(ctx context.Context, was string) (p *Project, state string, err error) {
 	p = &Project{}
 	before := map[string]string{}

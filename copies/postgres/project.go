@@ -40,8 +40,8 @@ func partOf[T any](s *shape, kind, table string, records iter.Seq2[T, error], so
 	return part{kind, table, copies.Records(records, func(record T) []any { return fields.Values(nil, list, &record) }), some}
 }
 
-// putProject replaces the rows of each table whose records are in p, or only the changed rows. A table whose records the API key could not read
-// stays as it is.
+// putProject replaces the rows of each table whose records are in p, or only the changed rows. A table whose records are
+// not in p stays as it is.
 func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Project) error {
 	if p == nil {
 		return nil

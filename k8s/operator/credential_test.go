@@ -165,8 +165,8 @@ func TestProxyValues(t *testing.T) {
 	eventually.True(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
 }
 
-// awaitFormer waits until the Secret for the proxy has a list of former values and uses. An element of want has the Credential,
-// the value or use, and the hours that are left.
+// awaitFormer waits until the Secret for the proxy has a list of former values and uses. An element of want has the
+// Credential, the value or use, and the hours that are left.
 func awaitFormer(t *testing.T, c *kubetest.Cluster, now func() time.Time, names map[types.UID]string, want ...string) {
 	t.Helper()
 	eventually.Succeeds(t, "the former values are "+strings.Join(want, ", "), func() error {

@@ -215,8 +215,8 @@ func once(r *reconciler, k *v1alpha1.APIKey) (reconcile.Result, error) {
 	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(k)})
 }
 
-// settle lets r reconcile the object until it has nothing to do within a minute, and sweeps if the object is gone. The clock advances by the time that
-// r waits for, and by a second for each fault.
+// settle lets r reconcile the object until it has nothing to do within a minute, and sweeps if the object is gone. The
+// clock advances by the time that r waits for, and by a second for each fault.
 func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
 	b.t.Helper()
 	var last error

@@ -446,7 +446,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// An operator that finds no object of any key, and saw no deletion, may look at the wrong cluster. So the sweep waits for an
+// An operator that finds no object of any key, and saw no deletion, may be in a cluster that lost them. So the sweep waits an
 // hour before it revokes more than five keys, even if somebody makes an object meanwhile.
 func TestSweepOfAnEmptyCluster(t *testing.T) {
 	t.Parallel()

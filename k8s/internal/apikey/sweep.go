@@ -28,7 +28,7 @@ const sweepRetry = 15 * time.Second
 const spareFor = time.Hour
 
 // mostUnseen is how many keys the sweep revokes at once although nobody saw their objects and no other key is left. If there
-// are more, somebody may have pointed the operator at another cluster, or at one that was emptied.
+// are more, the cluster may have lost its objects.
 const mostUnseen = 5
 
 // sweeper reads all active keys of the realm at start, after each deletion and every [Options.SweepEvery]. It revokes keys

@@ -71,8 +71,9 @@ func (p *proxy) usesOf(ctx context.Context, list []v1alpha1.Credential) (map[str
 
 // former returns the list of [manifests.Former], as JSON, for the Secret for the proxy, or nil if the list is empty. The
 // argument before is the Secret's present data. The argument data is its next data without the list, and has the given
-// sizes. The new list has the entries of before that have not ended, and the values of before that are not in data. It also
-// has the uses of the last run that have ended. If the list exceeds a limit of size, former leaves out the entries that end first.
+// sizes. The new list has the entries of before that have not ended, and the values of before that are not in data. The new
+// list also has the uses of the last run that have ended. If the list exceeds a limit of size, former leaves out the entries
+// that end first.
 func (p *proxy) former(before, data map[string][]byte, uses map[string][]types.UID, sizes map[string]int) ([]byte, error) {
 	now := p.Now()
 	list := manifests.FormerOf(before)

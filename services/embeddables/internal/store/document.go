@@ -66,9 +66,9 @@ ORDER BY part LIMIT $4`
 // partsAtOnce is how many parts of a definition one statement reads: a megabyte.
 const partsAtOnce = 4
 
-// document reads a record and the first parts of its definition with sql from pool. args begin with the project. head returns the
-// beginning of the JSON from the first row. missing is the error when there is no record. document reads further parts
-// only when the caller iterates over Pieces, and holds no connection while the caller has a piece.
+// document reads a record and the first parts of its definition with sql from pool. args begin with the project. head
+// returns the beginning of the JSON from the first row. missing is the error when there is no record. document reads
+// further parts only when the caller iterates over Pieces, and holds no connection while the caller has a piece.
 func document(ctx context.Context, pool pgdb.Querier, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
 	var body, tag []byte
 	var name string // of the definition: its hash

@@ -203,8 +203,7 @@ ON CONFLICT (project_id) DO NOTHING`
 	//
 	// The last number that may be lost is an hour from now, because the clock may be slow. After numbers were lost, the
 	// last number is ahead of the clock for some hours. Then the statement adds these hours to the time, and not to the
-	// number. A backup from that time,
-	// restored a second time, otherwise went on at the same number.
+	// number. A backup from that time, restored a second time, otherwise went on at the same number.
 	lostNumbers = `
 SELECT $3::bigint IS NOT NULL OR identity IS NOT NULL AND last_seq > 0, least(last_seq, $3), ` + now + ` + ` + hour + ` * (1 + (greatest(last_seq - ` + now + `, 0) + ` + hour + ` - 1) / ` + hour + `)
 FROM project_changes
