@@ -25,20 +25,26 @@ retention: {enabled: true}
 sync: {copies: {shop: {project: pr_1}}}
 `
 
-// podSpecs are the chart's pods, by the name of the pod's owner.
-func podSpecs(r rendered) map[string]core.PodSpec {
-	specs := map[string]core.PodSpec{}
+// pods are the chart's pods, by the name of the pod's owner.
+func pods(r rendered) map[string]core.PodTemplateSpec {
+	all := map[string]core.PodTemplateSpec{}
 	for name, d := range of[*apps.Deployment](r) {
-		specs[name] = d.Spec.Template.Spec
+		all[name] = d.Spec.Template
 	}
 	for name, p := range of[*core.Pod](r) {
-		specs[name] = p.Spec
+		all[name] = core.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}
 	}
 	for name, c := range of[*batch.CronJob](r) {
-		specs[name] = c.Spec.JobTemplate.Spec.Template.Spec
+		all[name] = c.Spec.JobTemplate.Spec.Template
 	}
-	for name, j := range of[*batch.Job](r) {
-		specs[name] = j.Spec.Template.Spec
+	return all
+}
+
+// podSpecs are the specs of pods.
+func podSpecs(r rendered) map[string]core.PodSpec {
+	specs := map[string]core.PodSpec{}
+	for name, p := range pods(r) {
+		specs[name] = p.Spec
 	}
 	return specs
 }
@@ -89,6 +95,11 @@ func TestPodsAreRestricted(t *testing.T) {
 					if request.IsZero() || limit.Cmp(request) < 0 {
 						t.Errorf("%s/%s: %s from %s to %s; want both, in that order", name, c.Name, n, request.String(), limit.String())
 					}
+					// The LimitRange of a shared namespace may allow ten.
+					if component := strings.TrimPrefix(name, "lectern-"); n != core.ResourceEphemeralStorage && !slices.Contains(components(), component) && !strings.HasPrefix(component, "dev-") &&
+						limit.AsApproximateFloat64() > 10*request.AsApproximateFloat64() {
+						t.Errorf("%s/%s: %s from %s to %s is more than ten times as much", name, c.Name, n, request.String(), limit.String())
+					}
 				}
 			}
 		}
@@ -98,7 +109,8 @@ func TestPodsAreRestricted(t *testing.T) {
 // TestPodValues checks that values for all pods reach every pod, including those of no component. A component's own
 // value applies to it alone.
 func TestPodValues(t *testing.T) {
-	r := render(t, allPods+`
+	r := render(t, `
+dev: {enabled: true, collector: {enabled: true}}
 imagePullSecrets: [{name: regcred}]
 global: {imagePullSecrets: [umbrella, {name: regcred}]}
 defaults:
@@ -108,14 +120,26 @@ defaults:
   nodeSelector: {pool: data}
   runtimeClassName: gvisor
   hostUsers: false
+  podLabels: {mesh: "on"}
+  podAnnotations: {example.com/mesh: "on"}
 entries: {dnsPolicy: Default}
+retention: {enabled: true, podLabels: {mesh: own}, podAnnotations: {example.com/mesh: own}}
+tests: {podLabels: {mesh: own}, podAnnotations: {example.com/mesh: own}}
+sync: {copies: {shop: {project: pr_1, podLabels: {mesh: own}, podAnnotations: {example.com/mesh: own}}}}
 `)
-	specs := podSpecs(r)
-	if want := len(components()) + 6; len(specs) != want {
-		t.Fatalf("%d kinds of pods; want %d", len(specs), want)
+	all := pods(r)
+	if want := len(components()) + 6; len(all) != want {
+		t.Fatalf("%d kinds of pods; want %d", len(all), want)
 	}
 	class, users := "gvisor", false
-	for name, spec := range specs {
+	for name, p := range all {
+		spec, mesh := p.Spec, "on"
+		if slices.Contains([]string{"lectern-retention", "lectern-test", "lectern-sync-shop"}, name) {
+			mesh = "own"
+		}
+		if p.Labels["mesh"] != mesh || p.Annotations["example.com/mesh"] != mesh {
+			t.Errorf("%s has the labels %v and the annotations %v; want %q", name, p.Labels, p.Annotations, mesh)
+		}
 		want := core.PodSpec{
 			DNSPolicy: core.DNSNone, HostAliases: []core.HostAlias{{IP: "10.0.0.9", Hostnames: []string{"pg.example.com"}}},
 			ImagePullSecrets: []core.LocalObjectReference{{Name: "umbrella"}, {Name: "regcred"}}, NodeSelector: map[string]string{"pool": "data"},

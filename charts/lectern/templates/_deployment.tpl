@@ -30,11 +30,7 @@ spec:
       {{- include "lectern.selector" . | nindent 6 }}
   template:
     metadata:
-      labels:
-        {{- /* Without the chart's version, so that the pods are not replaced if nothing else changes. */}}
-        {{- toYaml (omit (include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | fromYaml) "helm.sh/chart") | nindent 8 }}
-      annotations:
-        {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .name) (deepCopy $v.commonAnnotations) .c.podAnnotations) | nindent 8 }}
+      {{- include "lectern.podMetadata" (merge (dict "container" .name) .) | nindent 6 }}
     spec:
       {{- include "lectern.pod" . | nindent 6 }}
       serviceAccountName: {{ include "lectern.serviceAccount" . }}

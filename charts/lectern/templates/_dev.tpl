@@ -132,7 +132,11 @@ spec:
   template:
     metadata:
       labels:
-        {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart" "app.kubernetes.io/version") | nindent 8 }}
+        {{- toYaml (omit (include "lectern.labels" (merge (dict "extra" $pod.podLabels) .) | fromYaml) "helm.sh/chart" "app.kubernetes.io/version") | nindent 8 }}
+      {{- with $pod.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
     spec:
       {{- include "lectern.pod" (dict "root" .root "c" $pod) | nindent 6 }}
       automountServiceAccountToken: false

@@ -31,6 +31,15 @@ dnsPolicy: {{ . }}
 {{- end }}
 {{- end }}
 
+{{/* The labels and annotations of a pod template, without the chart's version, so that the pods are not replaced if nothing
+     else changes: dict root, name, c, container (of which kubectl prints logs). */}}
+{{- define "lectern.podMetadata" -}}
+labels:
+  {{- toYaml (omit (include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | fromYaml) "helm.sh/chart") | nindent 2 }}
+annotations:
+  {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .container) (deepCopy .root.Values.commonAnnotations) .c.podAnnotations) | nindent 2 }}
+{{- end }}
+
 {{/* A map without values that are null, which remove a value of the chart, such as a user that the platform assigns. */}}
 {{- define "lectern.withoutNulls" -}}
 {{- $kept := dict -}}

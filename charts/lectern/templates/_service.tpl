@@ -15,7 +15,7 @@ spec:
     {{- if ne .name "operator" }}
     - {name: http, port: {{ .c.service.port }}, targetPort: http}
     {{- end }}
-    - {name: internal, port: {{ .c.service.internalPort }}, targetPort: internal}
+    - {name: internal, port: {{ .c.service.internalPort }}, targetPort: internal, appProtocol: http}
 {{- end }}
 
 {{- define "lectern.serviceAccountObject" -}}

@@ -22,11 +22,11 @@
 {{/* The pod of a copy, which follows the feed or compares the copy: dict root, name (sync-<copy>), c, verify. */}}
 {{- define "lectern.sync.pod" -}}
 {{- $v := .root.Values -}}
-{{- $d := $v.defaults -}}
+{{- $d := mergeOverwrite (deepCopy $v.defaults) (deepCopy .c) -}}
 {{- $object := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
 {{- $api := include "lectern.sync.api" .root -}}
-{{- $entries := mergeOverwrite (deepCopy $d) (deepCopy $v.entries) -}}
-{{- $from := mergeOverwrite (deepCopy $d) (deepCopy (index $v $api)) -}}
+{{- $entries := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.entries) -}}
+{{- $from := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $api)) -}}
 {{- $url := .c.url -}}
 {{- if not $url -}}
 {{- if not $entries.enabled }}{{ fail (printf "sync.copies.%s.url is empty and entries.enabled is false; allowed: a URL, or the release's own entries service" (trimPrefix "sync-" .name)) }}{{ end -}}
@@ -59,12 +59,7 @@
 {{- $resources = mergeOverwrite (deepCopy $resources) (dict "requests" (ternary $storage dict .verify) "limits" $storage) -}}
 {{- end -}}
 metadata:
-  labels:
-    {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart") | nindent 4 }}
-  {{- with $v.commonAnnotations }}
-  annotations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "lectern.podMetadata" (dict "root" .root "name" .name "c" $d "container" "sync") | nindent 2 }}
 spec:
   {{- include "lectern.pod" (dict "root" .root "c" $d) | nindent 2 }}
   serviceAccountName: {{ include "lectern.serviceAccount" . }}
@@ -223,7 +218,7 @@ spec:
   selector:
     {{- include "lectern.selector" . | nindent 4 }}
   ports:
-    - {name: internal, port: 9090, targetPort: internal}
+    - {name: internal, port: 9090, targetPort: internal, appProtocol: http}
 {{- end }}
 
 {{/* The policy of a copy, both ingress and egress: dict root, name, c. */}}
@@ -256,7 +251,7 @@ spec:
         {{- include "lectern.tcp" .c.networkPolicy.ports | trim | nindent 8 }}
       to:
         {{- toYaml .c.networkPolicy.to | nindent 8 }}
-    {{- with .c.networkPolicy.extraEgress }}
+    {{- with concat .root.Values.defaults.networkPolicy.extraEgress .c.networkPolicy.extraEgress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end -}}
