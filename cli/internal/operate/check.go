@@ -23,11 +23,12 @@ import (
 // an installation needs instead.
 type Check struct {
 	shell.ServerFlags
-	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id. Needed without --pre." placeholder:"ID"`
+	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id. Needed without --pre and --cluster." placeholder:"ID"`
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Timeout        time.Duration     `default:"10s" help:"How long an answer, or a check of --pre, may take. Default: ${default}." placeholder:"DURATION"`
+	Timeout        time.Duration     `default:"10s" help:"How long an answer, or a check of --pre or --cluster, may take. Default: ${default}." placeholder:"DURATION"`
 	Pre            bool              `help:"Check instead what an installation needs, before it or after it."`
+	Cluster        bool              `help:"Say instead what keeps the pods and objects of a release from being ready. The command asks by kubectl, with your rights."`
 	preFlags
 	shell.OutputFlags
 }
@@ -38,13 +39,17 @@ func (Check) Help() string {
 
 With --pre, the command calls no operation. It checks Postgres, Redis, a bucket and a cluster, and changes nothing. The URLs are in the variables of the services, such as DATABASE_URL and REDIS_URL, or in the file of --secrets. The exit code is 1 if a check fails. docs/reference/checks.md describes each check.
 
+With --cluster, the command asks kubectl for the pods of a release, their events and last words, and for the objects of all namespaces. It asks each pod that runs for /readyz. The exit code is 1 if anything is not ready.
+
 Examples:
 
 	lectern check --env-file .lectern/demo.env
 	lectern check --project pr_demo --service entries=http://lectern-entries --service region=http://lectern-region
 
 	lectern check --pre --secrets secrets.yaml
-	lectern check --pre --namespace lectern`
+	lectern check --pre --namespace lectern
+
+	lectern check --cluster --namespace lectern`
 }
 
 // calledOperation is the result of the call of one operation, and a record of the command's output.
@@ -60,10 +65,14 @@ type calledOperation struct {
 // an answer is missing or unexpected.
 func (c *Check) Run(s *shell.Session) error {
 	switch {
-	case c.Pre:
+	case c.Pre && c.Cluster:
+		return shell.Usagef("--pre and --cluster were both given; allowed: one of them")
+	case c.Cluster && (c.Secrets != "" || c.To != ""):
+		return shell.Usagef("--secrets or --to was given with --cluster; allowed: --namespace")
+	case c.Pre || c.Cluster:
 		return c.runPre(s)
 	case c.preFlags.given():
-		return shell.Usagef("--secrets, --to or --namespace was given without --pre")
+		return shell.Usagef("--secrets, --to or --namespace was given without --pre or --cluster")
 	case c.Project == "":
 		return shell.Usagef("check needs --project ID or LECTERN_PROJECT_ID (see lectern check --help)")
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 )
 
-// preFlags are the inputs of lectern check --pre, besides the variables of the services.
+// preFlags are the inputs of lectern check --pre and --cluster, besides the variables of the services.
 type preFlags struct {
 	Secrets   string `type:"path" help:"With --pre: the file of lectern databases, or what kubectl get prints of its Secrets." placeholder:"FILE"`
 	To        string `help:"With --pre: the bucket of a copy, as for lectern sync. The check writes an object there, and removes it." placeholder:"s3://BUCKET/PREFIX"`
-	Namespace string `help:"With --pre: check by kubectl the rights and the Secrets in this namespace." placeholder:"NAME"`
+	Namespace string `help:"With --pre: check by kubectl the rights and the Secrets in this namespace. With --cluster: the release's namespace. Default: that of kubectl's context." placeholder:"NAME"`
 	Release   string `default:"lectern" help:"With --pre: the release's full name, with which the names of its Secrets begin. Default: ${default}." placeholder:"NAME"`
 }
 
@@ -21,7 +21,7 @@ func (f preFlags) given() bool { return f.Secrets != "" || f.To != "" || f.Names
 
 // runPre runs the checks of package preflight and prints their results. runPre returns an error if a check failed.
 func (c *Check) runPre(s *shell.Session) error {
-	o := preflight.Options{Environ: s.Environ, Release: c.Release, Namespace: c.Namespace, Timeout: c.Timeout}
+	o := preflight.Options{Environ: s.Environ, Release: c.Release, Namespace: c.Namespace, Cluster: c.Cluster, Timeout: c.Timeout}
 	if o.Environ == nil {
 		o.Environ = map[string]string{}
 	}

@@ -31,9 +31,17 @@ var requiredKeys = map[string][]string{
 	"keys":                 {"EDGE_KEYS", "INGEST_API_KEYS"},
 }
 
-// kubectl runs kubectl in the namespace, with the user's current context. The error has what kubectl says.
+// command returns a command of kubectl in the namespace, with the user's current context.
+func (o Options) command(ctx context.Context, args ...string) *exec.Cmd {
+	if o.Namespace != "" {
+		args = append([]string{"--namespace=" + o.Namespace}, args...)
+	}
+	return exec.CommandContext(ctx, "kubectl", args...)
+}
+
+// kubectl runs a command of kubectl, and returns what kubectl prints. The error has what kubectl says.
 func (o Options) kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + o.Namespace}, args...)...)
+	cmd := o.command(ctx, args...)
 	var faults bytes.Buffer
 	cmd.Stderr = &faults
 	out, err := cmd.Output()

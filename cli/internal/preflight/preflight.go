@@ -1,5 +1,5 @@
 // Package preflight checks what an installation of Lectern needs: Postgres, Redis, a bucket for copies, and the Secrets
-// and rights in a cluster of Kubernetes. The checks change nothing. Only the check of the bucket writes an object, and
+// and rights in a cluster of Kubernetes. The package also says what keeps an installation in a cluster from being ready. The checks change nothing. Only the check of the bucket writes an object, and
 // removes the object again. The page docs/reference/checks.md has a section for each check.
 package preflight
 
@@ -28,7 +28,8 @@ type Options struct {
 	Secrets   databases.Secrets // the URLs of databases, as lectern databases writes them; nil for none
 	Release   string            // the full name of the release, with which the names of its Secrets begin
 	Bucket    *url.URL          // s3://BUCKET/PREFIX of a copy; nil for none
-	Namespace string            // of the installation in a cluster that kubectl reaches; "" for none
+	Namespace string            // of the installation in a cluster that kubectl reaches; "" for none, or with Cluster that of the context
+	Cluster   bool              // check what runs in the cluster, and nothing else
 	Timeout   time.Duration     // of one check, for all of its subjects together
 }
 
@@ -51,15 +52,18 @@ type Result struct {
 // checks are all checks, in their order. run returns a finding for each subject. Without any subject, the check is not
 // done, and needs says what is missing.
 var checks = []struct {
-	name  string
-	needs string
-	run   func(context.Context, Options) []finding
+	name    string
+	cluster bool // as in Options
+	needs   string
+	run     func(context.Context, Options) []finding
 }{
-	{"postgres", "set DATABASE_URL and the like, or give --secrets FILE", checkPostgres},
-	{"redis", "set REDIS_URL", checkRedis},
-	{"bucket", "give the URL of a copy: --to s3://BUCKET/PREFIX", checkBucket},
-	{"kubernetes-rights", "give the namespace of the installation: --namespace NAME", checkClusterRights},
-	{"kubernetes-secrets", "give the namespace of the installation: --namespace NAME", checkClusterSecrets},
+	{"postgres", false, "set DATABASE_URL and the like, or give --secrets FILE", checkPostgres},
+	{"redis", false, "set REDIS_URL", checkRedis},
+	{"bucket", false, "give the URL of a copy: --to s3://BUCKET/PREFIX", checkBucket},
+	{"kubernetes-rights", false, "give the namespace of the installation: --namespace NAME", checkClusterRights},
+	{"kubernetes-secrets", false, "give the namespace of the installation: --namespace NAME", checkClusterSecrets},
+	{"pods", true, "the namespace has no pod of the chart: give --namespace NAME", checkPods},
+	{"objects", true, "there is no Project, APIKey, Credential or ProxyEndpoint", checkObjects},
 }
 
 // finding is the result of a check for one subject. err is nil if nothing is wrong.
@@ -68,9 +72,12 @@ type finding struct {
 	err     error
 }
 
-// Run runs all checks one after another. A check that fails does not end the run.
+// Run runs all checks that o selects one after another. A check that fails does not end the run.
 func Run(ctx context.Context, o Options) (all []Result) {
 	for _, c := range checks {
+		if c.cluster != o.Cluster {
+			continue
+		}
 		bounded, cancel := context.WithTimeout(ctx, o.Timeout)
 		findings := c.run(bounded, o)
 		cancel()

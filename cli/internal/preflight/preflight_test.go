@@ -3,6 +3,7 @@ package preflight
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -262,6 +263,66 @@ esac
 				t.Setenv(name, value)
 			}
 			compare(t, Run(t.Context(), Options{Environ: map[string]string{}, Release: "lectern", Namespace: "shop", Timeout: 2 * time.Minute}), tt.want)
+		})
+	}
+}
+
+// TestCluster checks what --cluster says of pods and objects, with a kubectl that prints files. A server answers for the
+// port of a pod.
+func TestCluster(t *testing.T) {
+	const answers = `#!/bin/sh
+case "$*" in
+--namespace=shop\ get\ --output=json\ deployments.apps,pods\ --selector=app.kubernetes.io/part-of=lectern) echo "{\"items\":[$PODS]}" ;;
+--namespace=shop\ get\ --output=json\ lectern\ --all-namespaces) [ -z "$NAMESPACED" ] || { echo Forbidden >&2; exit 1; }; echo "{\"items\":[$OBJECTS]}" ;;
+--namespace=shop\ get\ --output=json\ lectern) echo "{\"items\":[$OBJECTS]}" ;;
+--namespace=shop\ get\ --output=json\ events\ --field-selector=type=Warning,involvedObject.name=p\ *) echo "{\"items\":[$EVENTS]}" ;;
+--namespace=shop\ logs\ p\ --container=migrate\ --tail=1\ --previous) echo 'MIGRATE_DATABASE_URL: no such host' ;;
+--namespace=shop\ port-forward\ pod/p\ :9090) echo "Forwarding from $READYZ -> 9090"; exec sleep 600 ;;
+*) echo "what is $*?" >&2; exit 2 ;;
+esac
+`
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(answers), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const runs = `,"containerStatuses":[{"name":"entries","state":{"running":{}}}]},"spec":{"containers":[{"ports":[{"name":"internal","containerPort":9090}]}]}`
+	pod := func(status string) string { return `{"kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running"` + status + `}` }
+	for _, tt := range []struct {
+		name                                  string
+		pods, objects, events, readyz, denied string
+		want                                  []string
+	}{
+		{name: "all is well", pods: pod(runs), objects: `{"kind":"APIKey","metadata":{"generation":2},"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}}`, readyz: `{"status":"ready","checks":{"postgres":"ok"}}`},
+		{name: "a wrong password", pods: pod(runs), readyz: `{"status":"not ready","causes":{"postgres":"Postgres refuses the user or the password of its URL"}}`,
+			want: []string{"pods failed pod/p: not ready: postgres: Postgres refuses the user or the password of its URL"}},
+		{name: "ready without Redis", pods: pod(runs), readyz: `{"status":"ready","causes":{"redis":"no answer in time"}}`, want: []string{"pods failed pod/p: ready: redis: no answer in time"}},
+		{name: "a migration that fails", pods: pod(`,"initContainerStatuses":[{"name":"migrate","state":{"waiting":{"reason":"CrashLoopBackOff","message":"back-off 5m"}},"lastState":{"terminated":{"exitCode":1}}}]}`),
+			want: []string{"pods failed pod/p: migrate: CrashLoopBackOff, exit code 1: MIGRATE_DATABASE_URL: no such host"}},
+		{name: "no image", pods: pod(`,"containerStatuses":[{"name":"entries","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such host"}}}]}`),
+			want: []string{"pods failed pod/p: entries: ImagePullBackOff: no such host"}},
+		{name: "no node", pods: pod(`,"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"Insufficient cpu"}]}`),
+			want: []string{"pods failed pod/p: Unschedulable: Insufficient cpu"}},
+		{name: "no volume", pods: pod(`,"containerStatuses":[{"name":"entries","state":{"waiting":{"reason":"ContainerCreating"}}}]}`), events: `{"message":"old"},{"message":"references non-existent secret key"}`,
+			want: []string{"pods failed pod/p: references non-existent secret key"}},
+		{name: "a quota", pods: `{"kind":"Deployment","metadata":{"name":"lectern-entries"},"status":{"conditions":[{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":"exceeded quota"}]}}`,
+			want: []string{"pods failed deployment/lectern-entries: FailedCreate: exceeded quota"}},
+		{name: "objects", denied: "true", objects: `{"kind":"Project","metadata":{"namespace":"a","name":"new"},"status":{}},
+			{"kind":"APIKey","metadata":{"namespace":"a","name":"old","generation":3},"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}},
+			{"kind":"Credential","metadata":{"namespace":"b","name":"vendor"},"status":{"conditions":[{"type":"Ready","status":"False","reason":"SecretMissing","message":"no Secret"}]}}`,
+			want: []string{"objects failed Project a/new: there is no status: no operator runs", "objects failed APIKey a/old: the operator has not seen the last change", "objects failed Credential b/vendor: SecretMissing: no Secret"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(tt.readyz, `"not ready"`) {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				_, _ = io.WriteString(w, tt.readyz)
+			}))
+			defer server.Close()
+			for name, value := range map[string]string{"PATH": folder + ":" + os.Getenv("PATH"), "PODS": tt.pods, "OBJECTS": tt.objects, "EVENTS": tt.events, "NAMESPACED": tt.denied, "READYZ": server.Listener.Addr().String()} {
+				t.Setenv(name, value)
+			}
+			compare(t, Run(t.Context(), Options{Namespace: "shop", Cluster: true, Timeout: 2 * time.Minute}), tt.want)
 		})
 	}
 }
