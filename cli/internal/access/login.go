@@ -150,7 +150,7 @@ func (l *Login) ask(s *shell.Session) error {
 				standard = " [" + question.standard + "]"
 			}
 			fmt.Fprintf(s.Err, "%s%s: ", question.text, standard)
-			line, err := await(s, func() (string, error) { return in.ReadString('\n') })
+			line, err := in.ReadString('\n')
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func readKey(s *shell.Session) (string, error) {
 		defer fmt.Fprintln(s.Err)
 		read = s.ReadSecret
 	}
-	text, err := await(s, read)
+	text, err := read()
 	if err != nil {
 		return "", err
 	}
@@ -180,26 +180,6 @@ func readKey(s *shell.Session) (string, error) {
 		return "", shell.Usagef("no key was given; allowed: one in a line of standard input")
 	}
 	return text, nil
-}
-
-// await calls read and returns its results. If the session's context ends first, await returns the context's error at
-// once, while read continues in the background.
-func await(s *shell.Session, read func() (string, error)) (string, error) {
-	type outcome struct {
-		text string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		text, err := read()
-		done <- outcome{text, err}
-	}()
-	select {
-	case o := <-done:
-		return o.text, o.err
-	case <-s.Context.Done():
-		return "", s.Context.Err()
-	}
 }
 
 // Whoami is the command lectern whoami, which prints the API's record of the key in use.

@@ -70,8 +70,8 @@ func (r *run) startEdge(ctx context.Context, name string, l net.Listener, enviro
 	select {
 	case <-ready:
 		return nil
-	case err := <-r.failed:
-		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -75,21 +75,21 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { _ = lock.Release() }()
 
-	r := &run{Options: o, failed: make(chan error, 1)}
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &run{Options: o, fail: fail}
 	defer func() { err = errors.Join(err, r.parts.Stop(stopTimeout)) }()
-	if err := r.start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // told to stop before it was ready
-		}
-		return err
+	if err = r.start(running); err == nil {
+		<-running.Done()
 	}
-	select {
-	case <-ctx.Done():
+	switch {
+	case ctx.Err() != nil: // told to stop, maybe before it was ready
 		o.Note("Stopping.")
 		return nil
-	case err := <-r.failed:
-		return err
+	case running.Err() != nil:
+		return r.explain(context.Cause(running))
 	}
+	return err
 }
 
 // takeFolder creates the folder and locks the folder for this process. If another process has the lock, the error
@@ -115,23 +115,26 @@ func takeFolder(folder string) (*durable.Lock, error) {
 	return lock, nil
 }
 
-// run is the state of one call of [Run]: its options, the parts to stop, and the first failure.
+// run is the state of one call of [Run]: its options and the parts to stop.
 type run struct {
 	Options
-	state  *state
-	parts  shutdown.Stack
-	failed chan error // from a part that ended by itself
+	state *state
+	parts shutdown.Stack
+	fail  context.CancelCauseFunc // ends the run, because a part ended by itself
 }
 
 // stopTimeout bounds the shutdown of a run. Most of this time is for Postgres, which writes all data to disk.
 const stopTimeout = 90 * time.Second
 
-// fail ends the run because a part of the run failed. Only the first error counts.
-func (r *run) fail(err error) {
-	select {
-	case r.failed <- err:
-	default:
+// explain adds to err what the user can do.
+func (r *run) explain(err error) error {
+	switch {
+	case errors.Is(err, migrate.ErrEarlierBuild):
+		return fmt.Errorf("%s is of an earlier build: remove it by rm -rf '%s'", r.Folder, r.Folder)
+	case err != nil && r.Log == nil:
+		return fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))
 	}
+	return err
 }
 
 // start starts all parts in the order of their dependencies, and calls Ready. After an error, the caller stops the
@@ -159,14 +162,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		switch {
-		case errors.Is(err, migrate.ErrEarlierBuild):
-			err = fmt.Errorf("%s is of an earlier build: remove it by rm -rf '%s'", r.Folder, r.Folder)
-		case err != nil && r.Log == nil:
-			err = fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))
-		}
-	}()
+	defer func() { err = r.explain(err) }()
 	all := services()
 	stores, err := r.startPostgres(ctx, logs, all)
 	if err != nil {

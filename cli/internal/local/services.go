@@ -147,8 +147,6 @@ func (r *run) startServices(ctx context.Context, all []service, stores stores, e
 		select {
 		case e := <-ready:
 			addresses[e.name] = e.address
-		case err := <-r.failed:
-			return nil, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

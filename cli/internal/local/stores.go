@@ -130,6 +130,11 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stor
 		return stores{}, err
 	}
 	r.parts.Add(pg.Stop)
+	r.parts.Go(func(ctx context.Context) {
+		if err := pg.Wait(ctx); err != nil {
+			r.fail(err)
+		}
+	})
 	warehouse := databases.Database{Name: "warehouse", Roles: []databases.Role{{Name: "warehouse"}}}
 	result := stores{urls: map[string]map[string]string{}, warehouse: pg.URL("warehouse", "warehouse")}
 	for _, d := range append(databases.All(""), warehouse) {

@@ -40,7 +40,7 @@ type Session struct {
 // ProcessSession returns the session of this process. ProcessSession unsets empty variables that begin with LECTERN_,
 // so that a default or --env-file applies.
 func ProcessSession(ctx context.Context) *Session {
-	s := &Session{Context: ctx, In: os.Stdin, Out: screen.Of(os.Stdout), Err: screen.Of(os.Stderr), Environ: map[string]string{}, Now: time.Now}
+	s := &Session{Context: ctx, In: input{ctx, os.Stdin}, Out: screen.Of(os.Stdout), Err: screen.Of(os.Stderr), Environ: map[string]string{}, Now: time.Now}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		if value == "" && strings.HasPrefix(name, "LECTERN_") { // kong refuses it, before --env-file is read
@@ -55,9 +55,9 @@ func ProcessSession(ctx context.Context) *Session {
 	in := int(os.Stdin.Fd())
 	if state, err := term.GetState(in); err == nil {
 		s.ReadSecret = func() (string, error) {
-			// An interrupt ends the command, but not the read. So the terminal is restored, and shows typed text again.
-			defer context.AfterFunc(ctx, func() { _ = term.Restore(in, state) })()
-			secret, err := term.ReadPassword(in)
+			// An interrupt does not end the read in the background. So the terminal is restored, and shows typed text again.
+			defer func() { _ = term.Restore(in, state) }()
+			secret, err := await(ctx, func() ([]byte, error) { return term.ReadPassword(in) })
 			return string(secret), err
 		}
 	}
@@ -65,6 +65,42 @@ func ProcessSession(ctx context.Context) *Session {
 		s.ConfigFolder = filepath.Join(folder, "lectern")
 	}
 	return s
+}
+
+// input is the standard input of the process. An interrupt ends a Read of it, which would wait for a line otherwise.
+type input struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+// Read reads into p, or returns the error of the context when the context ends.
+func (i input) Read(p []byte) (int, error) {
+	b, err := await(i.ctx, func() ([]byte, error) {
+		b := make([]byte, len(p)) // not p, which the caller has again after an interrupt
+		n, err := i.in.Read(b)
+		return b[:n], err
+	})
+	return copy(p, b), err
+}
+
+// await calls read and returns its results. If ctx ends first, await returns the error of ctx at once, while read
+// continues in the background.
+func await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type outcome struct {
+		b   []byte
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		b, err := read()
+		done <- outcome{b, err}
+	}()
+	select {
+	case o := <-done:
+		return o.b, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // NoteEvery is the minimum time between two lines about the progress of a command without a progress bar, or about a

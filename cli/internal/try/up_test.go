@@ -156,6 +156,15 @@ func TestUp(t *testing.T) {
 	if out := clitest.Must(t, again, "", "get", "entries", "--limit", "1"); out != newest {
 		t.Errorf("the newest entry is %s; want %s", out, newest)
 	}
+
+	// The end of Postgres ends the run, which says why.
+	_ = syscall.Kill(pg, syscall.SIGKILL)
+	eventually.Receive(t, "the end of the run without Postgres", process.Ended)
+	if said := process.Stderr.String(); process.Code != shell.ExitFailure || !strings.Contains(said, "postgres has ended (signal: killed); its last words: ") {
+		t.Errorf("exit code %d: %s", process.Code, said)
+	}
+	process, again = up(t, folder)
+	pg = postmaster(t, folder)
 	makeEarlier(t, again["LECTERN_SYNC_TO"])
 
 	process.End(t, syscall.SIGTERM)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,12 +15,16 @@ import (
 // process is a postmaster, the main process of a Postgres server, that [spawn] has started.
 type process struct {
 	pid  int
+	out  *tail
 	done chan struct{} // closed after the process has ended and was reaped
+	end  string        // how the process ended, such as "exit status 1"; valid after done
 }
 
-// spawn starts cmd and waits for its end in the background. On Linux, cmd also ends when this process ends.
-func spawn(cmd *exec.Cmd) (*process, error) {
-	p := &process{done: make(chan struct{})}
+// spawn starts cmd and waits for its end in the background. On Linux, cmd also ends when this process ends. out gets the
+// log of cmd.
+func spawn(cmd *exec.Cmd, out *tail) (*process, error) {
+	p := &process{out: out, done: make(chan struct{})}
+	cmd.Stderr = out
 	started := make(chan error, 1)
 	go func() {
 		// The kernel ties the child's death signal (PR_SET_PDEATHSIG) to the thread that forked, not to the process.
@@ -34,6 +39,7 @@ func spawn(cmd *exec.Cmd) (*process, error) {
 		started <- err
 		if err == nil {
 			_ = cmd.Wait() // the log has the reason for its end
+			p.end = cmd.ProcessState.String()
 			close(p.done)
 		}
 	}()
@@ -90,7 +96,8 @@ func (p *process) kill(f *folder) error {
 
 // tail is a writer that passes output on to next and keeps the last tailBytes of the output, for the text of errors.
 type tail struct {
-	next io.Writer // may be nil
+	next io.Writer   // may be nil
+	full chan string // gets the first line that says that the disk is full; may be nil
 
 	mu   sync.Mutex
 	kept []byte
@@ -105,10 +112,25 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.kept = append(t.kept[:0], t.kept[extra:]...)
 	}
 	t.mu.Unlock()
-	if t.next == nil {
-		return len(b), nil
+	for line := range strings.Lines(string(b)) {
+		// A segment of shared memory that does not fit fails one query alone.
+		if strings.Contains(line, "No space left on device") && !strings.Contains(line, "shared memory") {
+			select {
+			case t.full <- strings.TrimSpace(line):
+			default:
+			}
+		}
 	}
-	return t.next.Write(b)
+	if t.next != nil {
+		_, _ = t.next.Write(b) // an error would end the pipe, and the server's last words would be lost
+	}
+	return len(b), nil
+}
+
+// last returns the last three lines of the output.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], "\n")
 }
 
 // String returns the last part of the output, up to tailBytes.

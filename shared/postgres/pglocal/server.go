@@ -221,6 +221,22 @@ func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) erro
 	return do(conn)
 }
 
+// Wait waits until the running server ends, or its log says that the disk is full. The error has the last lines of the
+// log. Wait returns nil if ctx ends first.
+func (s *Server) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil
+	case line := <-p.out.full:
+		return fmt.Errorf("the disk of %s is full: %s", s.folder.root, line)
+	case <-p.done:
+		return fmt.Errorf("postgres has ended (%s); its last words:\n%s", p.end, p.out.last())
+	}
+}
+
 // Stop shuts the server down: it closes the connections and writes everything to disk (a fast shutdown). After a
 // minute, or when ctx ends, Stop forces the end and returns an error. Afterwards other processes can use the folder. If
 // the server does not run, Stop only releases the folder.

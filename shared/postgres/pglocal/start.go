@@ -123,15 +123,13 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), s.arguments()...)
 	s.prepare(cmd)
-	out := &tail{next: s.options.Log}
-	cmd.Stderr = out
-	p, err := spawn(cmd)
+	p, err := spawn(cmd, &tail{next: s.options.Log, full: make(chan string, 1)})
 	if err != nil {
 		return fmt.Errorf("start Postgres: %w", err)
 	}
 	if err := s.ready(ctx, p); err != nil {
 		err = errors.Join(err, p.kill(s.folder))
-		return fmt.Errorf("start Postgres: %w\n%s", err, out.String())
+		return fmt.Errorf("start Postgres: %w\n%s", err, p.out.String())
 	}
 	s.proc = p
 	return nil
