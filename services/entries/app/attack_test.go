@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -78,7 +79,8 @@ type visitor struct {
 	mu        sync.Mutex
 	statuses  map[int]int // 0: no whole answer
 	latencies []time.Duration
-	row       int // good answers in a row
+	faults    []error // of requests without a whole answer
+	row       int     // good answers in a row
 	cancel    context.CancelFunc
 	asking    sync.WaitGroup
 }
@@ -104,9 +106,12 @@ func (p *pods) visit(project, network string, every time.Duration) *visitor {
 			}
 			v.asking.Go(func() {
 				begin := time.Now()
-				status := ask(context.Background(), client, p.edge.URL+path, key, network)
+				status, err := ask(context.Background(), client, p.edge.URL+path, key, network)
 				v.mu.Lock()
 				defer v.mu.Unlock()
+				if err != nil {
+					v.faults = append(v.faults, err)
+				}
 				v.statuses[status]++
 				v.latencies = append(v.latencies, time.Since(begin))
 				if v.row++; status != 200 {
@@ -121,23 +126,23 @@ func (p *pods) visit(project, network string, every time.Duration) *visitor {
 
 func (v *visitor) stop() { v.cancel(); v.asking.Wait() }
 
-// ask requests url and reads the answer. It returns 0 if there was no whole answer.
-func ask(ctx context.Context, client *http.Client, url, key, network string) int {
+// ask requests url and reads the answer. ask returns the status, or why there was no whole answer.
+func ask(ctx context.Context, client *http.Client, url, key, network string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	r.Header.Set("X-Api-Key", key)
 	r.Header.Set("X-Forwarded-For", network)
 	resp, err := client.Do(r)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return 0
+		return 0, err
 	}
-	return resp.StatusCode
+	return resp.StatusCode, nil
 }
 
 // many runs f n times at once and repeatedly, until ctx ends, with a pause between. They begin one after the other within
@@ -181,11 +186,13 @@ func (p *pods) waitsAfterLists(ctx context.Context) {
 	for ctx.Err() == nil {
 		var lists sync.WaitGroup
 		for _, c := range all {
-			lists.Go(func() { ask(ctx, c, p.edge.URL+"/projects/"+hostile+"/entries?limit=500", p.key, hostileNetwork) })
+			lists.Go(func() {
+				_, _ = ask(ctx, c, p.edge.URL+"/projects/"+hostile+"/entries?limit=500", p.key, hostileNetwork)
+			})
 		}
 		lists.Wait()
 		waiting, cancel := context.WithTimeout(ctx, 3*time.Second)
-		many(waiting, len(all), time.Second, func(i int) { ask(waiting, all[i], p.feed("wait=60"), p.key, hostileNetwork) })
+		many(waiting, len(all), time.Second, func(i int) { _, _ = ask(waiting, all[i], p.feed("wait=60"), p.key, hostileNetwork) })
 		cancel()
 	}
 }
@@ -193,7 +200,7 @@ func (p *pods) waitsAfterLists(ctx context.Context) {
 // waits tries to hold 4,352 waits over 17 connections.
 func (p *pods) waits(ctx context.Context) {
 	all := clients(17, true)
-	many(ctx, 17*256, retryRefused, func(i int) { ask(ctx, all[i%17], p.feed("wait=60"), p.key, hostileNetwork) })
+	many(ctx, 17*256, retryRefused, func(i int) { _, _ = ask(ctx, all[i%17], p.feed("wait=60"), p.key, hostileNetwork) })
 }
 
 // wakes has 2,000 requests wait for changes, half of them for kinds that do not come, and sends a change each 200 ms.
@@ -207,7 +214,7 @@ func (p *pods) wakes(ctx context.Context) {
 	})
 	all := clients(20, true)
 	many(ctx, 2000, 100*time.Millisecond, func(i int) {
-		if ask(ctx, all[i%20], p.feed("wait=60&types="+[]string{"entry", "entry_removed"}[i%2]), p.key, hostileNetwork) != 200 {
+		if status, _ := ask(ctx, all[i%20], p.feed("wait=60&types="+[]string{"entry", "entry_removed"}[i%2]), p.key, hostileNetwork); status != 200 {
 			select { // as a client does, see there
 			case <-ctx.Done():
 			case <-time.After(retryRefused):
@@ -310,7 +317,7 @@ func (p *pods) fiveAtOnce(ctx context.Context) {
 	repeat := func(n int, pause time.Duration, path, network string, key func() string) {
 		running.Go(func() {
 			all := clients(20, false)
-			many(ctx, n, pause, func(i int) { ask(ctx, all[i%20], p.edge.URL+path, key(), network) })
+			many(ctx, n, pause, func(i int) { _, _ = ask(ctx, all[i%20], p.edge.URL+path, key(), network) })
 		})
 	}
 	three, four := p.entries.Keys.Key("pr_3"), p.entries.Keys.Key("pr_4")
@@ -383,7 +390,7 @@ func TestLongAttacks(t *testing.T) {
 		v := visitor{statuses: map[int]int{}}
 		for _, one := range visitors {
 			one.stop()
-			v.latencies = append(v.latencies, one.latencies...)
+			v.latencies, v.faults = append(v.latencies, one.latencies...), append(v.faults, one.faults...)
 			for status, n := range one.statuses {
 				v.statuses[status] += n
 			}
@@ -392,7 +399,7 @@ func TestLongAttacks(t *testing.T) {
 		t.Logf("%s: %v, p50 %v, p99 %v, max %v; entries %d MiB, edge %d MiB; load %s", name, v.statuses, faulttest.Quantile(v.latencies, 0.5),
 			faulttest.Quantile(v.latencies, 0.99), faulttest.Quantile(v.latencies, 1), entries>>20, edge>>20, load())
 		if good := v.statuses[200]; good != len(v.latencies) {
-			t.Errorf("%s: other projects did not get all answers: %v", name, v.statuses)
+			t.Errorf("%s: other projects did not get all answers: %v; %v", name, v.statuses, errors.Join(v.faults...))
 		}
 		if entries > entriesMemory || edge > edgeMemory {
 			t.Errorf("%s: memory of entries %d MiB, of the edge %d MiB", name, entries>>20, edge>>20)
@@ -434,7 +441,8 @@ func TestLongAttacks(t *testing.T) {
 			eventually.True(t, "both projects are served", func() bool {
 				after.mu.Lock()
 				defer after.mu.Unlock()
-				return after.row >= 10 && ask(t.Context(), c, p.edge.URL+"/projects/"+hostile+"/entries?limit=500", p.key, hostileNetwork) == 200
+				status, _ := ask(t.Context(), c, p.edge.URL+"/projects/"+hostile+"/entries?limit=500", p.key, hostileNetwork)
+				return after.row >= 10 && status == 200
 			})
 			t.Logf("both are served %v after it; another project: %v", time.Since(begin).Round(time.Millisecond), after.statuses)
 		})
