@@ -148,6 +148,8 @@ func propertiesOf(of reflect.Type, to map[string]property) {
 			p.Type, p.Format = "string", "date-time"
 		case kind.Kind() == reflect.String:
 			p.Type = "string"
+		case kind.Kind() == reflect.Bool:
+			p.Type = "boolean"
 		case kind.Kind() == reflect.Int64:
 			p.Type, p.Format = "integer", "int64"
 		case kind.Kind() == reflect.Float64:

@@ -19,8 +19,14 @@ type InsightFilter struct {
 	CreatedBefore time.Time `query:"created_before"`
 	UpdatedAfter  time.Time `query:"updated_after"`
 	UpdatedBefore time.Time `query:"updated_before"`
-	// Version selects entries with a page view of this version of the embeddable; nil selects entries of all versions.
+	// Version selects entries with a page view of this version of the embeddable; nil selects entries of all versions. If
+	// Version is set, Completed and FurthestPage only use the page views of the version.
 	Version *int64 `query:"version"`
+	// Completed, FurthestPage, Answer and AnswerKey select entries as in an [EntryQuery].
+	Completed    *bool  `query:"completed"`
+	FurthestPage *int64 `query:"furthest_page"`
+	Answer       string `query:"answer"`
+	AnswerKey    string `query:"answer_key"`
 }
 
 // CountQuery asks the server how many entries were created in each interval, such as a day.
@@ -34,6 +40,13 @@ type CountQuery struct {
 	By string `query:"by"`
 	// Timezone is the IANA name of the time zone in which days begin, such as Europe/Berlin. An empty Timezone is UTC.
 	Timezone string `query:"timezone"`
+	// ContactID, GroupID and Search select entries as in an [EntryQuery].
+	ContactID string `query:"contact_id"`
+	GroupID   string `query:"group_id"`
+	Search    string `query:"search"`
+	// AtMost stops counting at this number of entries, at most 1,000,000; 0 counts all. An AtMost requires the Interval
+	// all, without By.
+	AtMost int `query:"at_most"`
 }
 
 // List returns the counts of projectID's entries as a list, for [Client.JSON].
@@ -96,15 +109,17 @@ func (q AnswerQuery) List(projectID string) List {
 
 // EntryCount is the number of entries that were created in one interval. From and To are nil in a row that only has
 // entries from outside of the years 2000 to 2100. EmbeddableID is nil unless the query splits the counts. VersionNumber
-// is nil unless the query splits by version, and for entries without a view of a version.
+// is nil unless the query splits by version, and for entries without a view of a version. AtLeast reports whether the
+// server stopped counting at [CountQuery.AtMost]; then From, To, Started and Completed are nil.
 type EntryCount struct {
 	From          *time.Time `json:"from"`
 	To            *time.Time `json:"to"` // exclusive
 	EmbeddableID  *string    `json:"embeddable_id"`
 	VersionNumber *int64     `json:"version_number"`
 	Entries       int64      `json:"entries"`
-	Started       int64      `json:"started"`   // with a page view
-	Completed     int64      `json:"completed"` // with a page view of the last page
+	Started       *int64     `json:"started"`   // with a page view
+	Completed     *int64     `json:"completed"` // with a page view of the last page
+	AtLeast       bool       `json:"at_least,omitempty"`
 }
 
 // EntriesOverview has counts of a project's entries by interval, for the period before, and for the 1,000 embeddables

@@ -16,17 +16,20 @@ type filterFlags struct {
 	EmbeddableID  string       `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
 	ContactID     string       `name:"contact-id" help:"Only entries of this contact." placeholder:"ID"`
 	GroupID       string       `name:"group-id" help:"Only entries of this group." placeholder:"ID"`
-	Completed     string       `enum:"true,false," default:"" help:"Only entries with a page view of their last page (true), or only the others (false)." placeholder:"true|false"`
+	Completed     completed    `enum:"true,false," default:"" help:"Only entries with a page view of their last page (true), or only the others (false)." placeholder:"true|false"`
 	VersionNumber *int64       `help:"Only entries with a page view of this version. --completed and --furthest-page are then about its page views." placeholder:"N"`
 	FurthestPage  *int64       `help:"Only entries whose furthest page has this index; with --embeddable-id." placeholder:"N"`
 }
 
-// completed returns the value of --completed, or nil if the flag was not given.
-func (f filterFlags) completed() *bool {
-	if f.Completed == "" {
+// completed is the value of --completed: true, false, or empty if the flag was not given.
+type completed string
+
+// is returns the value, or nil if the flag was not given.
+func (c completed) is() *bool {
+	if c == "" {
 		return nil
 	}
-	is := f.Completed == "true"
+	is := c == "true"
 	return &is
 }
 
@@ -58,7 +61,7 @@ func (f entryFilterFlags) query() client.EntryQuery {
 		Sort: client.Sort(f.Sort), Direction: f.direction(),
 		CreatedAfter: f.CreatedAfter.Time, CreatedBefore: f.CreatedBefore.Time,
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
-		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.Completed.is(),
 		Version: f.VersionNumber, FurthestPage: f.FurthestPage,
 		Answer: f.Answer, AnswerKey: f.AnswerKey, Search: f.Search,
 	}
@@ -72,7 +75,7 @@ type pageViewFilterFlags struct {
 func (f pageViewFilterFlags) query() client.PageViewQuery {
 	return client.PageViewQuery{
 		Direction: f.direction(), UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
-		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.completed(),
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID, Completed: f.Completed.is(),
 		Version: f.VersionNumber, FurthestPage: f.FurthestPage,
 		IncludeURLs: f.IncludeURLs,
 	}

@@ -17,7 +17,11 @@ type insightFlags struct {
 	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
 	UpdatedAfter  shell.Moment `help:"Only entries updated after this time." placeholder:"TIME"`
 	UpdatedBefore shell.Moment `help:"Only entries updated before this time." placeholder:"TIME"`
-	VersionNumber *int64       `help:"Only entries with a page view of this version." placeholder:"N"`
+	VersionNumber *int64       `help:"Only entries with a page view of this version. --completed and --furthest-page are then about its page views." placeholder:"N"`
+	Completed     completed    `enum:"true,false," default:"" help:"Only entries with a page view of their last page (true), or only the others (false)." placeholder:"true|false"`
+	FurthestPage  *int64       `help:"Only entries whose furthest page has this index, of one embeddable." placeholder:"N"`
+	Answer        string       `help:"Only entries with this answer: JSON, such as '\"Yes\"' or 100." placeholder:"JSON"`
+	AnswerKey     string       `help:"The key of entry_data that has the answer." placeholder:"KEY"`
 }
 
 func (f insightFlags) filter(embeddableID string) client.InsightFilter {
@@ -25,7 +29,7 @@ func (f insightFlags) filter(embeddableID string) client.InsightFilter {
 		EmbeddableID: embeddableID,
 		CreatedAfter: f.CreatedAfter.Time, CreatedBefore: f.CreatedBefore.Time,
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
-		Version: f.VersionNumber,
+		Version: f.VersionNumber, Completed: f.Completed.is(), FurthestPage: f.FurthestPage, Answer: f.Answer, AnswerKey: f.AnswerKey,
 	}
 }
 
@@ -108,6 +112,10 @@ type getCounts struct {
 	Interval     string `enum:"hour,day,week,month,all," default:"" help:"hour, day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	By           string `enum:"none,embeddable,version," default:"" help:"Split by embeddable or version." placeholder:"WHAT"`
 	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
+	ContactID    string `name:"contact-id" help:"Only entries of this contact." placeholder:"ID"`
+	GroupID      string `name:"group-id" help:"Only entries of this group." placeholder:"ID"`
+	Search       string `help:"Only entries in which each word of this text is in an answer or an id, in any letter case." placeholder:"TEXT"`
+	AtMost       int    `help:"With --interval all: stop counting at this number of entries." placeholder:"N"`
 }
 
 // Help returns the text of lectern get counts --help: the counted entries, and examples.
@@ -122,7 +130,7 @@ Examples:
 
 // Run prints the number of created entries in each interval.
 func (g *getCounts) Run(s *shell.Session) error {
-	q := client.CountQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, By: g.By, Timezone: g.Timezone}
+	q := client.CountQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, By: g.By, Timezone: g.Timezone, ContactID: g.ContactID, GroupID: g.GroupID, Search: g.Search, AtMost: g.AtMost}
 	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project))
 }
 

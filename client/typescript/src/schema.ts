@@ -180,6 +180,9 @@ export interface paths {
          *     Entries with a clock outside of the years 2000 to 2100 count in a row of their own, the last: its `from` and `to` are
          *     null. Only with `interval=all` they count in the same row as the others.
          *
+         *     With `interval=all` and `at_most`, the server stops at that number of entries. A row that reached it has `at_least`,
+         *     and null as `from`, `to`, `started` and `completed`.
+         *
          *     At most 2,000 rows; above that, the answer is a 400 that names the next larger interval. If the server has not counted
          *     within its time-out, the answer is a 422: narrow the period. Needs the scope `entries:read`.
          */
@@ -1002,7 +1005,7 @@ export interface components {
         EntryCount: {
             /**
              * Format: date-time
-             * @description When the interval begins. Null if the clocks of the entries are outside of the years 2000 to 2100.
+             * @description When the interval begins. Null if the clocks of the entries are outside of the years 2000 to 2100, and with `at_least`.
              */
             from: string | null;
             /**
@@ -1024,14 +1027,16 @@ export interface components {
             entries: number;
             /**
              * Format: int64
-             * @description How many of them have a page view.
+             * @description How many of them have a page view. Null with `at_least`.
              */
-            started: number;
+            started: number | null;
             /**
              * Format: int64
-             * @description How many of them have a page view of the last page.
+             * @description How many of them have a page view of the last page. Null with `at_least`.
              */
-            completed: number;
+            completed: number | null;
+            /** @description Always true. The server stopped counting at `at_most`, so there may be more entries. */
+            at_least?: boolean;
         };
         /** @description All that an overview of entries shows. */
         EntriesOverview: {
@@ -2330,6 +2335,11 @@ export interface components {
         /** @description Whether each version has a funnel of its own. */
         funnelBy: "none" | "version";
         /**
+         * @description Stop counting at this number of entries. Needs `interval=all` and `by=none`.
+         * @example 10000
+         */
+        atMost: number;
+        /**
          * @description Where days begin: the name of a time zone in the IANA database.
          * @example America/Los_Angeles
          */
@@ -2940,15 +2950,58 @@ export interface operations {
                  */
                 timezone?: components["parameters"]["timezone"];
                 /**
+                 * @description Stop counting at this number of entries. Needs `interval=all` and `by=none`.
+                 * @example 10000
+                 */
+                at_most?: components["parameters"]["atMost"];
+                /**
                  * @description Only entries of this embeddable.
                  * @example flow_1
                  */
                 embeddable_id?: components["parameters"]["ofEmbeddable"];
                 /**
+                 * @description Only entries of this contact.
+                 * @example co_1
+                 */
+                contact_id?: components["parameters"]["ofContact"];
+                /**
+                 * @description Only entries of this group.
+                 * @example gr_1
+                 */
+                group_id?: components["parameters"]["ofGroup"];
+                /**
                  * @description Only entries with a page view of this version of their embeddable.
                  * @example 3
                  */
                 version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
+                 */
+                completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
+                /**
+                 * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+                 *     top-level array equals it. A number never equals a text.
+                 * @example "Yes"
+                 */
+                answer?: components["parameters"]["answer"];
+                /**
+                 * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+                 * @example country
+                 */
+                answer_key?: components["parameters"]["keyOfAnswer"];
+                /**
+                 * @description Only entries in which each word of this text occurs in an answer, a text or a number, or in an id. The letter case is
+                 *     ignored. A word of digits also matches digits with blanks, brackets and hyphens between them.
+                 * @example ada@example.com
+                 */
+                search?: components["parameters"]["searchAnswers"];
                 /**
                  * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
@@ -3039,6 +3092,28 @@ export interface operations {
                  * @example 3
                  */
                 version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
+                 */
+                completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
+                /**
+                 * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+                 *     top-level array equals it. A number never equals a text.
+                 * @example "Yes"
+                 */
+                answer?: components["parameters"]["answer"];
+                /**
+                 * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+                 * @example country
+                 */
+                answer_key?: components["parameters"]["keyOfAnswer"];
                 /**
                  * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
@@ -3151,6 +3226,28 @@ export interface operations {
                  */
                 version?: components["parameters"]["viewedVersion"];
                 /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
+                 */
+                completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
+                /**
+                 * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+                 *     top-level array equals it. A number never equals a text.
+                 * @example "Yes"
+                 */
+                answer?: components["parameters"]["answer"];
+                /**
+                 * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+                 * @example country
+                 */
+                answer_key?: components["parameters"]["keyOfAnswer"];
+                /**
                  * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
                  */
@@ -3250,6 +3347,28 @@ export interface operations {
                  * @example 3
                  */
                 version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries with a page view of their last page (`true`), or only the others (`false`). The last page is that of
+                 *     `total_pages` in the page view. With `version`, the page views of that version count.
+                 */
+                completed?: components["parameters"]["completed"];
+                /**
+                 * @description Only entries whose furthest page has this index, the greatest `page_index` of their page views; with `version`, of those
+                 *     of that version. Needs `embeddable_id`.
+                 * @example 2
+                 */
+                furthest_page?: components["parameters"]["furthestPage"];
+                /**
+                 * @description Only entries with this answer, JSON as `entries-answers` gives it: a top-level value of `entry_data` or an element of a
+                 *     top-level array equals it. A number never equals a text.
+                 * @example "Yes"
+                 */
+                answer?: components["parameters"]["answer"];
+                /**
+                 * @description The top-level key of `entry_data` that has the answer. Needs `answer`.
+                 * @example country
+                 */
+                answer_key?: components["parameters"]["keyOfAnswer"];
                 /**
                  * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z

@@ -161,6 +161,7 @@ type modelView struct {
 // modelEntry is an entry with its page views in their order.
 type modelEntry struct {
 	id, embeddable, data string
+	contact, group       string
 	created, updated     time.Time
 	views                []modelView
 }
@@ -212,7 +213,7 @@ func readModel(t *testing.T, s *servicetest.Service, key string) (m model) {
 			return int(math.Copysign(1, a.seq-b.seq))
 		})
 		m = append(m, &modelEntry{
-			id: e["entry_id"].(string), embeddable: e["embeddable_id"].(string), data: e["entry_data"].(string),
+			id: e["entry_id"].(string), embeddable: e["embeddable_id"].(string), contact: e["contact_id"].(string), group: e["group_id"].(string), data: e["entry_data"].(string),
 			created: parse(e["created_at"]), updated: parse(e["updated_at"]), views: of,
 		})
 	}
@@ -253,10 +254,30 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 	bound("created_before", func(e *modelEntry) time.Time { return e.created }, -1)
 	bound("updated_after", func(e *modelEntry) time.Time { return e.updated }, 1)
 	bound("updated_before", func(e *modelEntry) time.Time { return e.updated }, -1)
+	viewed := func(e *modelEntry) []modelView { return e.views } // what completed and furthest_page are about
 	if maybe() {
 		version := random.IntN(4)
 		q.Set("version", fmt.Sprint(version))
 		keep(func(e *modelEntry) bool { return e.of(&version) != nil })
+		viewed = func(e *modelEntry) []modelView { return e.of(&version) }
+	}
+	if maybe() {
+		is := random.IntN(2) == 0
+		q.Set("completed", fmt.Sprint(is))
+		keep(func(e *modelEntry) bool { return (completed(viewed(e)) >= 0) == is })
+	}
+	if q.Has("embeddable_id") && maybe() {
+		page := random.IntN(6)
+		q.Set("furthest_page", fmt.Sprint(page))
+		keep(func(e *modelEntry) bool { return len(viewed(e)) > 0 && furthest(viewed(e)) == page })
+	}
+	if maybe() {
+		answer, of := []string{`"a"`, "1", "100", `"DE"`, "null", "1.5", `{"a":1}`}[random.IntN(7)], []string{"", "n", "list", "country"}[random.IntN(4)]
+		q.Set("answer", answer)
+		if of != "" {
+			q.Set("answer_key", of)
+		}
+		keep(func(e *modelEntry) bool { return e.answered(answer, of) })
 	}
 	name := ""
 	switch kind {
@@ -288,7 +309,27 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 		q.Set("timezone", zone)
 		q.Set("interval", interval)
 		q.Set("by", by)
+		for parameter, of := range map[string]func(*modelEntry) string{
+			"contact_id": func(e *modelEntry) string { return e.contact }, "group_id": func(e *modelEntry) string { return e.group },
+		} {
+			if len(all) > 0 && random.IntN(8) == 0 {
+				id := of(all[random.IntN(len(all))])
+				q.Set(parameter, id)
+				keep(func(e *modelEntry) bool { return of(e) == id })
+			}
+		}
+		if maybe() {
+			q.Set("search", "en_1")
+			keep(func(e *modelEntry) bool { return strings.Contains(e.id, "en_1") })
+		}
 		want = all.counts(zone, interval, by)
+		if interval == "all" && by == "none" {
+			most := 1 + random.IntN(60)
+			q.Set("at_most", fmt.Sprint(most))
+			if len(all) >= most {
+				want = []object{{"from": nil, "to": nil, "embeddable_id": nil, "version_number": nil, "entries": most, "started": nil, "completed": nil, "at_least": true}}
+			}
+		}
 	case 1:
 		name = "entries-funnel"
 		byVersion := random.IntN(2) == 0
@@ -343,6 +384,26 @@ func versionName(v *int) string {
 		return "none"
 	}
 	return fmt.Sprint(*v)
+}
+
+func furthest(views []modelView) int {
+	return slices.MaxFunc(views, func(a, b modelView) int { return a.page - b.page }).page
+}
+
+// answered reports whether the entry has the answer, which is JSON, at a key or at any key.
+func (e *modelEntry) answered(answer, key string) bool {
+	var want any
+	if err := json.Unmarshal([]byte(answer), &want); err != nil {
+		panic(err)
+	}
+	fields, _ := e.read().(object)
+	for name, value := range fields {
+		elements, _ := value.([]any)
+		if (key == "" || key == name) && (cmp.Equal(value, want) || slices.ContainsFunc(elements, func(v any) bool { return cmp.Equal(v, want) })) {
+			return true
+		}
+	}
+	return false
 }
 
 func completed(views []modelView) int {
@@ -545,7 +606,7 @@ func (m model) funnel(version *int, of []slice, byVersion bool) object {
 			if len(p.views) == 0 {
 				continue
 			}
-			furthest := slices.MaxFunc(p.views, func(a, b modelView) int { return a.page - b.page }).page
+			furthest := furthest(p.views)
 			if furthest >= page {
 				reached++
 			}
@@ -803,6 +864,18 @@ func TestInsightsBounds(t *testing.T) {
 	unchanged := servicetest.Request{Path: counts + "?interval=week", Key: key, Headers: map[string]string{"If-None-Match": s.Get(t, key, counts+"?interval=week").Header.Get("Etag")}}
 	if same := s.Do(t, unchanged); same.Status != 304 {
 		t.Errorf("the same data: %d", same.Status)
+	}
+	for query, parameter := range map[string]string{
+		"at_most=5": "interval", "interval=all&by=version&at_most=5": "by", "interval=all&at_most=0": "at_most", "furthest_page=1": "embeddable_id", "answer_key=q": "answer", "answer=Yes": "answer",
+	} {
+		if a := s.Get(t, key, counts+"?"+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {
+			t.Errorf("%s: %d %s", query, a.Status, a.Body)
+		}
+	}
+	for _, path := range []string{"overview?search=abc", "funnel?embeddable_id=emb_1&contact_id=co_1", "answers?embeddable_id=emb_1&group_id=gr_1"} {
+		if a := s.Get(t, key, "/projects/"+project+"/entries-"+path); a.Status != 400 {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+		}
 	}
 	lock(t, s, "progress")
 	if a := s.Get(t, key, counts+"?interval=month"); a.Status != 422 || !strings.Contains(string(a.Body), "question_too_large") || !strings.Contains(string(a.Body), "created_after") || a.Header.Get("Retry-After") != "" {

@@ -60,13 +60,16 @@ export async function spanOf(client: Client, project: string, { named, from, to 
   return isCalendar(named) ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);
 }
 
+/** Counted is a count to the end, in which no figure is null. */
+export type Counted = EntryCount & { started: number; completed: number };
+
 /** counts reads how many entries were created in each interval. Days begin in the chosen zone. */
-export function counts(client: Client, project: string, query: Omit<CountQuery, "timezone">, signal: AbortSignal): Promise<EntryCount[]> {
-  return client.entryCounts(project, { ...query, timezone: zone.peek() }, { signal });
+export function counts(client: Client, project: string, query: Omit<CountQuery, "timezone" | "at_most">, signal: AbortSignal): Promise<Counted[]> {
+  return client.entryCounts(project, { ...query, timezone: zone.peek() }, { signal }) as Promise<Counted[]>;
 }
 
 /** sum adds counts up. */
-export function sum(list: readonly Pick<EntryCount, "entries" | "started" | "completed">[]): Pick<EntryCount, "entries" | "started" | "completed"> {
+export function sum(list: readonly Pick<Counted, "entries" | "started" | "completed">[]): Pick<Counted, "entries" | "started" | "completed"> {
   const of = (name: "entries" | "started" | "completed") => list.reduce((n, one) => n + one[name], 0);
   return { entries: of("entries"), started: of("started"), completed: of("completed") };
 }
@@ -81,7 +84,7 @@ export async function lengthOf(client: Client, project: string, query: EntryQuer
     const { values } = await client.answers(project, { embeddable_id, key: answer_key, ...period }, { signal });
     return values.find((one) => toJSON(one.value) === answer)?.entries;
   }
-  const part = (all: Pick<EntryCount, "entries" | "completed">) => (completed === undefined ? all.entries : completed ? all.completed : all.entries - all.completed);
+  const part = (all: Pick<Counted, "entries" | "completed">) => (completed === undefined ? all.entries : completed ? all.completed : all.entries - all.completed);
   // Versions may end at different pages. So only of one version, those that dropped off are those that did not complete.
   if (version === undefined) return furthest_page === undefined ? part(sum(await counts(client, project, { embeddable_id, ...period, interval: "all" }, signal))) : undefined;
   const funnel = embeddable_id ? await funnelOf(client, project, { embeddable_id, version, ...period }, signal) : undefined;

@@ -1,6 +1,6 @@
 // What the overview reads: the figures of a period, in one place.
-import type { Client, EntriesOverview, EntryCount } from "@lectern/client";
-import { counts, created, spanOf, sum } from "./insights.ts";
+import type { Client, EntriesOverview } from "@lectern/client";
+import { type Counted, counts, created, spanOf, sum } from "./insights.ts";
 import type { Period, Span } from "./period.ts";
 import { zone } from "./preferences.ts";
 import { dayStarts } from "./time.ts";
@@ -14,7 +14,7 @@ export interface Overview {
   /** Where the last interval ends. */
   until: number | undefined;
   interval: Interval;
-  intervals: EntryCount[];
+  intervals: Counted[];
   /** The figures of all embeddables, in the period and in the one before. */
   total: Counts;
   earlier: Counts | undefined;
@@ -42,8 +42,8 @@ export async function readOverview(client: Client, project: string, period: Peri
     span,
     until,
     interval,
-    intervals: dated ?? overview.intervals,
-    total: sum(overview.intervals),
+    intervals: dated ?? (overview.intervals as Counted[]),
+    total: sum(overview.intervals as Counted[]),
     earlier: before ? sum(before) : span.before && (overview.previous ?? undefined),
     embeddables: earlier ? overview.embeddables.map((one) => ({ ...one, previous: earlier.get(one.embeddable_id) ?? null })) : overview.embeddables,
   };

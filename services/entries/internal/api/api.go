@@ -189,8 +189,11 @@ func parameters(of entry.Operations, own ...string) []string {
 }
 
 // readFilters reads the filters of an operation from q, and returns a condition for each filter that the request sets.
-// Faults in the values are recorded in q.
+// Faults in the values are recorded in q. A request that sets furthest_page must also set embeddable_id.
 func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) {
+	if q.Has("furthest_page") {
+		needEmbeddable(q) // the same index is a different page in another embeddable
+	}
 	for f := range entry.Filters(of) {
 		if !q.Has(f.Parameter) {
 			continue
@@ -219,12 +222,8 @@ func readFilters(q *httpapi.Query, of entry.Operations) (set []entry.Condition) 
 	return set
 }
 
-// readList reads the filters and the direction of a list from q, and records faults in q. A request that sets
-// furthest_page must also set embeddable_id.
+// readList reads the filters and the direction of a list from q, and records faults in q.
 func readList(q *httpapi.Query, project string, of entry.Operations) entry.List {
-	if q.Has("furthest_page") {
-		needEmbeddable(q) // the same index is a different page in another embeddable
-	}
 	return entry.List{
 		Selection:  entry.Selection{ProjectID: project, Conditions: readFilters(q, of)},
 		Descending: q.Descending(),

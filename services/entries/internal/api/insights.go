@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,7 +35,7 @@ type Insights interface {
 
 // counts serves GET /projects/{projectId}/entries-counts: how many entries were created in each interval.
 func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
-	q, which, err := insightQuery(r, countParameters)
+	q, which, err := insightQuery(r, entry.Insights|entry.Counts, countParameters)
 	if err != nil {
 		return err
 	}
@@ -45,6 +44,13 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
 		Interval:  interval(q),
 		By:        insight.By(q.Enum("by", "none", "none", "embeddable", "version")),
 		Zone:      q.Zone("timezone"),
+		AtMost:    q.Int("at_most", 0, 1, maxAtMost),
+	}
+	if q.Has("at_most") && ask.Interval != insight.All {
+		q.Fail("interval", "all, because at_most bounds the count of all time")
+	}
+	if q.Has("at_most") && ask.By != insight.ByNone {
+		q.Fail("by", "none, because at_most bounds one count")
 	}
 	return a.answer(w, r, q, which.ProjectID, "", func(from Insights) ([]byte, error) {
 		rows, body, err := from.Counts(r.Context(), ask)
@@ -73,7 +79,7 @@ func tooManyRows(ask insight.CountsQuestion, rows int) error {
 // figures of each embeddable. If the request does not set created_before, the period ends at the current minute for the
 // comparison with the earlier period.
 func (a *API) overview(w http.ResponseWriter, r *http.Request) error {
-	q, which, err := insightQuery(r, overviewParameters)
+	q, which, err := insightQuery(r, entry.Insights, overviewParameters)
 	if err != nil {
 		return err
 	}
@@ -94,7 +100,7 @@ func (a *API) overview(w http.ResponseWriter, r *http.Request) error {
 
 // funnel serves GET /projects/{projectId}/entries-funnel: how many entries reached each page of an embeddable.
 func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
-	q, which, err := insightQuery(r, funnelParameters)
+	q, which, err := insightQuery(r, entry.Insights, funnelParameters)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func (a *API) funnel(w http.ResponseWriter, r *http.Request) error {
 // answers serves GET /projects/{projectId}/entries-answers: the keys in the data of entries, or the values of one
 // key.
 func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
-	q, which, err := insightQuery(r, answerParameters)
+	q, which, err := insightQuery(r, entry.Insights, answerParameters)
 	if err != nil {
 		return err
 	}
@@ -126,26 +132,24 @@ func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
 
 // The names of the query parameters that each insight accepts: its filters and its other parameters.
 var (
-	countParameters    = parameters(entry.Insights, "version", "interval", "by", "timezone")
-	overviewParameters = parameters(entry.Insights, "version", "interval", "timezone")
-	funnelParameters   = parameters(entry.Insights, "version", "by")
-	answerParameters   = parameters(entry.Insights, "version", "key", "values")
+	countParameters    = parameters(entry.Insights|entry.Counts, "interval", "by", "timezone", "at_most")
+	overviewParameters = parameters(entry.Insights, "interval", "timezone")
+	funnelParameters   = parameters(entry.Insights, "by")
+	answerParameters   = parameters(entry.Insights, "key", "values")
 )
 
-// insightQuery reads the project, the filters and the version of a request for an insight. known has the names of the
-// allowed parameters. The error is about the path alone: faults of the query are recorded in the returned Query.
-func insightQuery(r *http.Request, known []string) (*httpapi.Query, insight.Selection, error) {
+// maxAtMost is the greatest value of the parameter at_most.
+const maxAtMost = 1_000_000
+
+// insightQuery reads the project and the filters of a request for an insight. known has the names of the allowed
+// parameters. The error is about the path alone: faults of the query are recorded in the returned Query.
+func insightQuery(r *http.Request, of entry.Operations, known []string) (*httpapi.Query, entry.Selection, error) {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
-		return nil, insight.Selection{}, err
+		return nil, entry.Selection{}, err
 	}
 	q := httpapi.ParseQuery(r, known...)
-	which := insight.Selection{Selection: entry.Selection{ProjectID: project, Conditions: readFilters(q, entry.Insights)}}
-	if q.Has("version") {
-		version := int64(q.Int("version", 0, math.MinInt64, math.MaxInt64))
-		which.Version = &version
-	}
-	return q, which, nil
+	return q, entry.Selection{ProjectID: project, Conditions: readFilters(q, of)}, nil
 }
 
 // needEmbeddable records a fault in q if the request sets no embeddable_id. Numbers of pages and keys of entry_data have

@@ -10,6 +10,7 @@ const (
 	ListEntries   Operations = 1 << iota // the list of entries
 	ListPageViews                        // the list of entries with their page views
 	Insights                             // counts, overview, funnel and answers
+	Counts                               // counts alone
 )
 
 // Kind is how a filter compares a field of an entry with the value of its parameter.
@@ -39,14 +40,14 @@ type Filter struct {
 // into an SQL condition. A cursor is valid only for the filters that were set when it was made.
 var filters = []Filter{
 	{"embeddable_id", "embeddable_id", Equal, ListEntries | ListPageViews | Insights},
-	{"contact_id", "contact_id", Equal, ListEntries | ListPageViews},
-	{"group_id", "group_id", Equal, ListEntries | ListPageViews},
-	{"version", "version", Number, ListEntries | ListPageViews},
-	{"completed", "completed", Is, ListEntries | ListPageViews},
-	{"furthest_page", "furthest", Number, ListEntries | ListPageViews},
-	{"answer", "entry_data", Answers, ListEntries},
-	{"answer_key", "entry_data", AnswerKey, ListEntries},
-	{"search", "entry_data", Contains, ListEntries},
+	{"contact_id", "contact_id", Equal, ListEntries | ListPageViews | Counts},
+	{"group_id", "group_id", Equal, ListEntries | ListPageViews | Counts},
+	{"version", "version", Number, ListEntries | ListPageViews | Insights},
+	{"completed", "completed", Is, ListEntries | ListPageViews | Insights},
+	{"furthest_page", "furthest", Number, ListEntries | ListPageViews | Insights},
+	{"answer", "entry_data", Answers, ListEntries | Insights},
+	{"answer_key", "entry_data", AnswerKey, ListEntries | Insights},
+	{"search", "entry_data", Contains, ListEntries | Counts},
 	{"created_after", "created_at", After, ListEntries | Insights},
 	{"created_before", "created_at", Before, ListEntries | Insights},
 	{"updated_after", "updated_at", After, ListEntries | ListPageViews | Insights},

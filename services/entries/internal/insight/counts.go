@@ -25,10 +25,12 @@ const MaxCounts = 2000
 
 // CountsQuestion asks how many of the selected entries were created in each interval.
 type CountsQuestion struct {
-	Selection
+	entry.Selection
+
 	Interval string // hour, day, week, month or All
 	By       By
 	Zone     *time.Location // the time zone in which days begin at midnight
+	AtMost   int            // stop at this number of entries; 0: count all. Only with All and ByNone.
 }
 
 // Larger returns the next larger interval than the interval of q, or "" if q asks for the largest interval.
@@ -169,8 +171,9 @@ type Count struct {
 	EmbeddableID *string    `json:"embeddable_id"`
 	Version      *int64     `json:"version_number"`
 	Entries      int        `json:"entries"`
-	Started      int        `json:"started"`
-	Completed    int        `json:"completed"`
+	Started      *int       `json:"started"`
+	Completed    *int       `json:"completed"`
+	AtLeast      bool       `json:"at_least,omitempty"` // counting stopped here, so the fields that may be nil are nil
 }
 
 // Counts returns the rows of an answer, the oldest first, and groups without an interval last. bounds is the result of
@@ -181,9 +184,13 @@ func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 	if q.Interval == All {
 		bounds = q.whole(groups)
 	}
+	if q.AtMost > 0 && len(groups) > 0 && groups[0].Entries >= q.AtMost {
+		return []Count{{Entries: groups[0].Entries, AtLeast: true}}
+	}
 	counts := []Count{} // never null
-	next := 0           // the interval after the last one that has a row
-	twice := 0          // of the groups since the last one without a version
+	none := 0
+	next := 0  // the interval after the last one that has a row
+	twice := 0 // of the groups since the last one without a version
 	for _, g := range groups {
 		if len(counts) > MaxCounts {
 			return counts
@@ -195,10 +202,10 @@ func (q CountsQuestion) Counts(bounds []time.Time, groups []Group) []Count {
 		if g.Entries == 0 {
 			continue
 		}
-		c := Count{EmbeddableID: g.EmbeddableID, Version: g.Version, Entries: g.Entries, Started: g.Started, Completed: g.Completed}
+		c := Count{EmbeddableID: g.EmbeddableID, Version: g.Version, Entries: g.Entries, Started: &g.Started, Completed: &g.Completed}
 		if g.Interval != nil {
 			for ; q.By == ByNone && next > 0 && next < *g.Interval && len(counts) <= MaxCounts; next++ {
-				counts = append(counts, Count{From: &bounds[next-1], To: &bounds[next]})
+				counts = append(counts, Count{From: &bounds[next-1], To: &bounds[next], Started: &none, Completed: &none})
 			}
 			c.From, c.To = &bounds[*g.Interval-1], &bounds[*g.Interval]
 			next = *g.Interval + 1

@@ -5,13 +5,6 @@ package insight
 
 import "github.com/lectern-dev/lectern/services/entries/internal/entry"
 
-// Selection says which entries an insight is about.
-type Selection struct {
-	entry.Selection
-
-	Version *int64 // select only entries with a page view of this version; nil: of any version or none
-}
-
 // MaxPages is how many pages a funnel has at most, from the first page on. MaxFunnelRows is how many versions and
 // pages an answer may have together.
 const (
@@ -22,7 +15,7 @@ const (
 // FunnelQuestion asks how many of the selected entries reached each page. With ByVersion, each version has a funnel
 // of its own.
 type FunnelQuestion struct {
-	Selection
+	entry.Selection
 	ByVersion bool
 }
 
@@ -39,7 +32,7 @@ const (
 
 // AnswersQuestion asks for the top-level keys of entry_data, or for the values of one key.
 type AnswersQuestion struct {
-	Selection
+	entry.Selection
 	Key    string // "" asks for the keys
 	Values int    // how many values of each of the first keys, at most MaxValues; 0: none; ignored with Key
 }

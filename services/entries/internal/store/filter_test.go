@@ -38,7 +38,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 		}
 	}
 	contact := entry.Condition{Filter: entry.Filter{Field: "contact_id", Kind: entry.Equal}, Value: "co_1"}
-	embeddable := entry.Condition{Filter: entry.Filter{Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
+	embeddable := entry.Condition{Filter: entry.Filter{Parameter: "embeddable_id", Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
 	open := entry.Condition{Filter: entry.Filter{Field: "completed", Kind: entry.Is}, Value: false} // all, since none has a page view
 	for _, list := range []struct {
 		index string
@@ -102,12 +102,12 @@ func TestInsightsUseTheirIndexes(t *testing.T) {
 		}
 	}
 	period := []entry.Condition{
-		{Filter: entry.Filter{Field: "created_at", Kind: entry.After}, Value: int64(1000 * 1e6)},
-		{Filter: entry.Filter{Field: "created_at", Kind: entry.Before}, Value: int64(1501 * 1e6)},
+		{Filter: entry.Filter{Parameter: "created_after", Field: "created_at", Kind: entry.After}, Value: int64(1000 * 1e6)},
+		{Filter: entry.Filter{Parameter: "created_before", Field: "created_at", Kind: entry.Before}, Value: int64(1501 * 1e6)},
 	}
-	embeddable := entry.Condition{Filter: entry.Filter{Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
-	everything := insight.Selection{Selection: entry.Selection{ProjectID: "pr_1", Conditions: period}}
-	one := insight.Selection{Selection: entry.Selection{ProjectID: "pr_1", Conditions: append(period, embeddable)}}
+	embeddable := entry.Condition{Filter: entry.Filter{Parameter: "embeddable_id", Field: "embeddable_id", Kind: entry.Equal}, Value: "emb_1"}
+	everything := entry.Selection{ProjectID: "pr_1", Conditions: period}
+	one := entry.Selection{ProjectID: "pr_1", Conditions: append(period, embeddable)}
 	counts := countsOf(insight.CountsQuestion{Selection: everything, Interval: insight.All, By: insight.ByEmbeddable}, nil)
 	for _, tt := range []struct {
 		name, table string
@@ -116,7 +116,7 @@ func TestInsightsUseTheirIndexes(t *testing.T) {
 	}{
 		{"counts", "entries", counts, scan{Index: "entries_by_created_at", Rows: 500}},
 		{"counts", "progress", counts, scan{Index: "progress_by_created_at", Rows: 500}},
-		{"funnel", "progress", statement{funnelSQL, arguments(one)}, scan{Index: "progress_by_embeddable", Rows: 5}},
+		{"funnel", "progress", insightOf(funnelSQL, one, one), scan{Index: "progress_by_embeddable", Rows: 5}},
 	} {
 		if got := scanOf(t, conn, tt.table, "force_custom_plan", tt.of.sql, tt.of.args); got != tt.want {
 			t.Errorf("%s, table %s: %+v, want %+v", tt.name, tt.table, got, tt.want)

@@ -6,7 +6,9 @@ import (
 	_ "embed" // for the statements
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +24,7 @@ import (
 )
 
 // The statements of the insights, each whole in a file. These statements have the parameters $1 to $7 in common, except
-// pageKeysSQL. See [arguments]. The limits and the years in the files are those of package insight.
+// pageKeysSQL. See [insightOf]. The limits and the years in the files are those of package insight.
 var (
 	//go:embed insights/counts.sql
 	countsSQL string
@@ -34,24 +36,39 @@ var (
 	pageKeysSQL string
 )
 
-// arguments returns the arguments of the statements of insights. $1 is the project. $2 to $6 are the values of the
-// filters in their order, and $7 is the version. Without a value, an argument is null. more has the further arguments.
+// places has the filters whose values are the parameters $2 to $7 of the statements of insights.
+var places = []string{"embeddable_id", "created_after", "created_before", "updated_after", "updated_before", "version"}
+
+// further marks in the files where the condition of the other filters belongs.
+const further = "/* further filters */"
+
+// insightOf returns the statement in the file sql for the entries that by selects. $1 is the project. Without a value,
+// a parameter in [places] is null. more has the parameters after $7. wide selects at least the entries that the
+// statement reads, with the further filters.
 //
 // Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing.
-func arguments(i insight.Selection, more ...any) []any {
-	args := []any{i.ProjectID}
-	for f := range entry.Filters(entry.Insights) {
-		var value any
-		for _, c := range i.Conditions {
-			if at, isTime := c.Value.(int64); c.Field != f.Field || c.Kind != f.Kind {
-				continue
-			} else if value = c.Value; isTime {
-				value = pgdb.Timestamp(at)
-			}
+func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
+	s := statement{args: make([]any, 1+len(places))}
+	s.args[0] = by.ProjectID
+	others := false
+	for _, c := range by.Conditions {
+		i := slices.Index(places, c.Parameter)
+		if i < 0 {
+			others = true
+			continue
 		}
-		args = append(args, value)
+		s.args[1+i] = c.Value
+		if c.Kind == entry.After || c.Kind == entry.Before {
+			s.args[1+i] = pgdb.Timestamp(c.Value.(int64))
+		}
 	}
-	return append(append(args, i.Version), more...)
+	s.args = append(s.args, more...)
+	condition := ""
+	if others {
+		condition = "AND entry_id IN (SELECT entry_id FROM entries WHERE " + s.selected(wide, "") + ")"
+	}
+	s.sql = strings.ReplaceAll(sql, further, condition)
+	return s
 }
 
 // query runs the statement of an insight, and passes its rows to read. The statement waits for its turn among the large
@@ -120,7 +137,22 @@ func (s *Store) Pinned() *Store { return &Store{pool: pgdb.Pinned(s.pool), prima
 
 // countsOf returns the statement whose rows are the [insight.Group] values for q.
 func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
-	return statement{countsSQL, arguments(q.Selection, bounds, string(q.By))}
+	if q.AtMost > 0 {
+		return atMostOf(q.Selection, q.AtMost)
+	}
+	return insightOf(countsSQL, q.Selection, q.Selection, bounds, string(q.By))
+}
+
+// atMostOf returns the statement whose only row is an [insight.Group] of the interval [insight.All]. The statement stops
+// at the number most of entries.
+func atMostOf(by entry.Selection, most int) statement {
+	var s statement
+	s.sql = `SELECT NULL::int, NULL::text, NULL::bigint, count(1), count(p.entry_id), count(p.completed_after), 0,
+       min(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z'),
+       max(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z')
+FROM (SELECT entry_id, created_at FROM entries WHERE ` + s.selected(by, "") + ` LIMIT ` + s.arg(most) + `) e
+LEFT JOIN progress p ON p.project_id = $1 AND p.entry_id = e.entry_id AND p.part = 0`
+	return s
 }
 
 // Counts returns counts as JSON, the oldest first, and how many rows they have. If there are more than
@@ -172,7 +204,7 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 // funnels returns the funnels for q, without the keys of their pages. With an error, the funnels cover only the rows
 // that were read before the error.
 func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
-	err = s.query(ctx, statement{funnelSQL, arguments(q.Selection)}, func(r pgx.Rows) error {
+	err = s.query(ctx, insightOf(funnelSQL, q.Selection, q.Selection), func(r pgx.Rows) error {
 		funnels := insight.NewFunnels(q.ByVersion)
 		row := pgdb.NewRaw(r)
 		var tooMany error
@@ -229,11 +261,8 @@ type fields struct {
 // fieldsOf returns the SQL for the fields in the data of the selected entries. If careful is false, Postgres works in
 // parallel, but the statement fails if Postgres cannot parse the data of one entry. If careful is true, such data has
 // no fields, and one process reads all entries.
-func (s *statement) fieldsOf(i insight.Selection, careful bool) fields {
-	selected := s.selected(i.Selection, "")
-	if i.Version != nil {
-		selected += " AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = " + s.arg(*i.Version) + ")"
-	}
+func (s *statement) fieldsOf(i entry.Selection, careful bool) fields {
+	selected := s.selected(i, "")
 	if !careful {
 		return fields{"", "entries, jsonb_each(parse_entry(entry_data)) e WHERE " + selected, "(SELECT count(1) FROM entries WHERE " + selected + ")", "0"}
 	}
@@ -261,7 +290,7 @@ const keyList = `key AS (
 
 // keysOf returns the statement for the most frequent keys of entry_data, without values. For careful, see
 // [statement.fieldsOf].
-func keysOf(i insight.Selection, careful bool) statement {
+func keysOf(i entry.Selection, careful bool) statement {
 	var s statement
 	f := s.fieldsOf(i, careful)
 	s.sql = `WITH ` + f.with + `counted AS (
@@ -279,7 +308,7 @@ SELECT 1, json_build_object(
 // keyValuesOf returns the statement for the most frequent keys of entry_data. Each of the first
 // [insight.MaxKeysWithValues] keys has its most frequent values, up to the number most. For careful, see
 // [statement.fieldsOf].
-func keyValuesOf(i insight.Selection, most int, careful bool) statement {
+func keyValuesOf(i entry.Selection, most int, careful bool) statement {
 	var s statement
 	f := s.fieldsOf(i, careful)
 	s.sql = `WITH ` + f.with + `field AS MATERIALIZED (
@@ -303,7 +332,7 @@ FROM whole w`
 
 // answersOf returns the statement for the [insight.MaxValues] most frequent values of a key in the data of the entries
 // that i selects. For careful, see [statement.fieldsOf].
-func answersOf(i insight.Selection, key string, careful bool) statement {
+func answersOf(i entry.Selection, key string, careful bool) statement {
 	var s statement
 	f := s.fieldsOf(i, careful)
 	name := s.arg(key) + "::text"

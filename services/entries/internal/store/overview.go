@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,13 +17,20 @@ import (
 func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (intervals int, body []byte, err error) {
 	bounds := q.Bounds()
 	var after any // null: there is no earlier period
+	both := q.Selection
 	earlier, hasEarlier := q.Earlier()
 	if hasEarlier {
 		after = pgdb.Timestamp(earlier)
+		both.Conditions = slices.Clone(both.Conditions)
+		for i := range both.Conditions {
+			if c := &both.Conditions[i]; c.Parameter == "created_after" {
+				c.Value = earlier
+			}
+		}
 	}
 	var answer insight.Overview
 	var groups []insight.Group
-	err = s.query(ctx, statement{overviewSQL, arguments(q.Selection, bounds, after)}, func(r pgx.Rows) error {
+	err = s.query(ctx, insightOf(overviewSQL, q.Selection, both, bounds, after), func(r pgx.Rows) error {
 		answer, groups = insight.Overview{}, nil
 		if hasEarlier {
 			answer.Previous = &insight.Totals{}

@@ -8,7 +8,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
-	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -16,7 +15,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // filtered returns selections by no filter, by each that an operation has, and by all of these. So the number of statements
 // does not double with each filter.
 func filtered(of entry.Operations) map[string]entry.Selection {
-	values := map[entry.Kind]any{entry.Equal: "x", entry.After: int64(1), entry.Before: int64(2), entry.Number: int64(3), entry.Answers: `"x"`, entry.AnswerKey: "x", entry.Contains: "xyz"}
+	values := map[entry.Kind]any{entry.Equal: "x", entry.After: int64(1), entry.Before: int64(2), entry.Number: int64(3), entry.Is: true, entry.Answers: `"x"`, entry.AnswerKey: "x", entry.Contains: "xyz"}
 	all := entry.Selection{ProjectID: "pr_1"}
 	found := map[string]entry.Selection{"": all}
 	for f := range entry.Filters(of) {
@@ -62,14 +61,14 @@ func statements(t *testing.T) map[string]string {
 		pgtest.AddList(all, "changes of "+types.String(), list)
 	}
 	all["takeNumbers"] = takeNumbers
-	version := int64(1)
 	filters := filtered(entry.Insights)
-	for name, f := range map[string]insight.Selection{"": {Selection: filters[""]}, " filtered": {Selection: filters[" by all"], Version: &version}} {
+	for name, f := range map[string]entry.Selection{"": filters[""], " filtered": filters[" by all"]} {
 		for how, careful := range map[string]bool{"": false, " careful": true} {
 			all["keys"+name+how], all["answers"+name+how] = keysOf(f, careful).sql, answersOf(f, "key", careful).sql
 			all["keys with values"+name+how] = keyValuesOf(f, 1, careful).sql
 		}
 	}
+	all["count at most"] = atMostOf(filtered(entry.Insights | entry.Counts)[" by all"], 1).sql
 	return all
 }
 
@@ -87,6 +86,11 @@ func TestStatements(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		delete(all, "takeNumbers") // it is of plain Postgres
 	}
+	by := filtered(entry.Insights)[" by all"]
+	for name, sql := range map[string]string{"counts filtered": countsSQL, "overview filtered": overviewSQL} {
+		all[name] = insightOf(sql, by, by, nil, nil).sql
+	}
+	all["funnel filtered"] = insightOf(funnelSQL, by, by).sql
 	maps.Copy(all, map[string]string{"counts": countsSQL, "overview": overviewSQL, "funnel": funnelSQL, "page keys": pageKeysSQL})
 	pgtest.CheckStatements(t, Schema(), all, 20, putEntry, putEvent)
 }

@@ -1,6 +1,6 @@
 // The embeddables of a project with their figures, as several pages show them.
-import type { Embeddable, EntryCount } from "@lectern/client";
-import { entriesPeriod } from "../insights.ts";
+import type { Embeddable } from "@lectern/client";
+import { type Counted as Counts, entriesPeriod } from "../insights.ts";
 import type { Load } from "../load.ts";
 import { nameOf } from "../names.ts";
 import type { Span } from "../period.ts";
@@ -30,7 +30,7 @@ export function EmbeddableSelect({ embeddables, value, choose }: { embeddables: 
   );
 }
 
-type Counted = Pick<EntryCount, "embeddable_id" | "entries" | "started" | "completed">;
+type Counted = Pick<Counts, "embeddable_id" | "entries" | "started" | "completed">;
 
 interface Props {
   project: string;
@@ -40,7 +40,7 @@ interface Props {
   span?: Span | undefined;
   before?: readonly Counted[] | undefined;
   /** The figures of intervals in a row, the oldest first. */
-  trend?: { interval: "day" | "week" | "month"; counts: readonly EntryCount[] } | undefined;
+  trend?: { interval: "day" | "week" | "month"; counts: readonly Counts[] } | undefined;
   /** How many rows there are at most. */
   most?: number;
 }

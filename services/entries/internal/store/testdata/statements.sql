@@ -142,12 +142,24 @@ FROM whole w CROSS JOIN (SELECT $2::text COLLATE "C" AS key) k LEFT JOIN total t
 -- name: answers filtered
 WITH field AS (
     SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
-    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND e.key = $8::text
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13 AND e.key = $14::text
     GROUP BY 1, 2
 ), answer AS MATERIALIZED (
     SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
-        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $15::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $15::text) = '') THEN ARRAY[value]
     END AS answers
     FROM field
 ), value AS (
@@ -185,7 +197,19 @@ WITH field AS (
     SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
     FROM number JOIN summary USING (key)
     GROUP BY 1, 2
-), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)) AS entries, 0 AS unreadable)
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13) AS entries, 0 AS unreadable)
 SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
     'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
     'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
@@ -200,20 +224,32 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
                 FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
         FROM summary s WHERE s.key = k.key))::text
-FROM whole w CROSS JOIN (SELECT $8::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
+FROM whole w CROSS JOIN (SELECT $14::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: answers filtered careful
 WITH parsed AS MATERIALIZED (
     SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
-    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+    FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13
 ), field AS (
     SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
-    FROM parsed, jsonb_each(data) e WHERE true AND e.key = $8::text
+    FROM parsed, jsonb_each(data) e WHERE true AND e.key = $14::text
     GROUP BY 1, 2
 ), answer AS MATERIALIZED (
     SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
-        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $15::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $15::text) = '') THEN ARRAY[value]
     END AS answers
     FROM field
 ), value AS (
@@ -266,7 +302,7 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
                     'entries', coalesce(b.entries, 0)) ORDER BY g)
                 FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
         FROM summary s WHERE s.key = k.key))::text
-FROM whole w CROSS JOIN (SELECT $8::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
+FROM whole w CROSS JOIN (SELECT $14::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
 -- name: anyEntries
 SELECT entry_id
@@ -541,6 +577,25 @@ ORDER BY seq DESC LIMIT 1
 SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
 ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: count at most
+SELECT NULL::int, NULL::text, NULL::bigint, count(1), count(p.entry_id), count(p.completed_after), 0,
+       min(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z'),
+       max(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z')
+FROM (SELECT entry_id, created_at FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $7 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND updated_at > $15 AND updated_at < $16 LIMIT $17) e
+LEFT JOIN progress p ON p.project_id = $1 AND p.entry_id = e.entry_id AND p.part = 0
 
 -- name: countEntriesBefore
 SELECT count(1)
@@ -1513,7 +1568,19 @@ SELECT 1, json_build_object(
 -- name: keys filtered
 WITH counted AS (
     SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND octet_length(e.key) <= 256
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13 AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), key AS (
     SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
@@ -1524,14 +1591,38 @@ WITH counted AS (
     LIMIT 1000
 )
 SELECT 1, json_build_object(
-    'entries', (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)), 'unreadable', 0,
+    'entries', (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13), 'unreadable', 0,
     'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
 )::text
 
 -- name: keys filtered careful
 WITH parsed AS MATERIALIZED (
     SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
-    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+    FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13
 ), counted AS (
     SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
     FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
@@ -1711,7 +1802,19 @@ FROM whole w
 -- name: keys with values filtered
 WITH field AS MATERIALIZED (
     SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
-    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7) AND octet_length(e.key) <= 256
+    FROM entries, jsonb_each(parse_entry(entry_data)) e WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13 AND octet_length(e.key) <= 256
     GROUP BY 1, 2
 ), counted AS (
     SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
@@ -1726,8 +1829,8 @@ WITH field AS MATERIALIZED (
     LIMIT 1000
 ), answer AS MATERIALIZED (
     SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
-        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $15::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $15::text) = '') THEN ARRAY[value]
     END AS answers
     FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
 ), value AS (
@@ -1737,7 +1840,7 @@ WITH field AS MATERIALIZED (
     GROUP BY 1, 2
 ), frequent AS MATERIALIZED (
     SELECT key, value, entries, alone
-    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $8
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $14
 ), list AS MATERIALIZED (
     SELECT key, array_agg(value) AS listed, sum(alone) AS alone
     FROM frequent
@@ -1765,7 +1868,19 @@ WITH field AS MATERIALIZED (
     SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
     FROM number JOIN summary USING (key)
     GROUP BY 1, 2
-), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)) AS entries, 0 AS unreadable)
+), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13) AS entries, 0 AS unreadable)
 SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
     SELECT json_agg(CASE WHEN place <= 100
         THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, 
@@ -1789,7 +1904,19 @@ FROM whole w
 -- name: keys with values filtered careful
 WITH parsed AS MATERIALIZED (
     SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END AS data
-    FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND version = $7)
+    FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
+    SELECT p.version
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $4 AND coalesce((
+    SELECT p.completed_after IS NOT NULL
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), false) = $5 AND coalesce((
+    SELECT p.furthest
+    FROM progress p
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+), NULL) = $6 AND (strpos(entry_data, $7::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $8::text::jsonb AND f.key = $9::text) AND created_at > $10 AND created_at < $11 AND updated_at > $12 AND updated_at < $13
 ), field AS MATERIALIZED (
     SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
     FROM parsed, jsonb_each(data) e WHERE true AND octet_length(e.key) <= 256
@@ -1807,8 +1934,8 @@ WITH parsed AS MATERIALIZED (
     LIMIT 1000
 ), answer AS MATERIALIZED (
     SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $9::text) = ''))
-        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $9::text) = '') THEN ARRAY[value]
+        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE jsonb_typeof(v) <> 'null' AND NOT (jsonb_typeof(v) = 'string' AND btrim(v #>> '{}', $15::text) = ''))
+        WHEN jsonb_typeof(value) <> 'null' AND NOT (jsonb_typeof(value) = 'string' AND btrim(value #>> '{}', $15::text) = '') THEN ARRAY[value]
     END AS answers
     FROM field WHERE key IN (SELECT key FROM key WHERE place <= 100)
 ), value AS (
@@ -1818,7 +1945,7 @@ WITH parsed AS MATERIALIZED (
     GROUP BY 1, 2
 ), frequent AS MATERIALIZED (
     SELECT key, value, entries, alone
-    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $8
+    FROM (SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= $14
 ), list AS MATERIALIZED (
     SELECT key, array_agg(value) AS listed, sum(alone) AS alone
     FROM frequent
