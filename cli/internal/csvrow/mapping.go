@@ -15,7 +15,7 @@ import (
 // third column by "#3".
 type Options struct {
 	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, {#row} the row's number,
-	// and {{ and }} mean braces. Columns that a template names are not part of the field Shape.Rest, unless Keep lists
+	// {#hash} a hash of the embeddable and the row, and {{ and }} mean braces. Columns that a template names are not part of the field Shape.Rest, unless Keep lists
 	// them.
 	Set []string
 	// Keep lists columns that stay in the field Shape.Rest although a template names them.
@@ -31,6 +31,8 @@ type Options struct {
 	// TimeFormat is the format of times that come from columns: a name, or a pattern with the directives of strptime.
 	// TimeZone is the zone of times that contain no offset. If both are empty, times are sent unchanged.
 	TimeFormat, TimeZone string
+	// Former, if set, returns the stored entries whose ids are prefix and a number, of an embeddable or, for "", of all.
+	Former func(project, embeddable, prefix string) (*Former, error) `json:"-"`
 }
 
 // Mapping turns the rows of one CSV file into records of JSON. [NewMapping] makes a Mapping for the header of the
@@ -40,6 +42,11 @@ type Mapping struct {
 	rest    []restColumn
 	columns int
 	times   *times
+
+	hashed bool // a template has {#hash}
+	former *Former
+	kept   map[string]int   // rows that are in former, by formerKey
+	seen   map[[12]byte]int // rows, by hash
 }
 
 // source defines the value of one field of a record: a template, or, if rest is set, an object of the columns in
@@ -56,14 +63,15 @@ type source struct {
 // part is a piece of a template: literal text, a column, or the row's number.
 type part struct {
 	text   string
-	column int // index, noColumn or rowNumber
+	column int // index, noColumn, rowNumber or rowHash
 	name   string
 }
 
-// The values of part.column for a part that is not a column: literal text, and the row's number.
+// The values of part.column for a part that is not a column: literal text, the row's number, and its hash.
 const (
 	noColumn  = -1
 	rowNumber = -2
+	rowHash   = -3
 )
 
 type restColumn struct {
@@ -75,7 +83,7 @@ type restColumn struct {
 // NewMapping maps the columns of a file's header to the fields of shape. The error lists all columns without a field,
 // and all fields without a value. A fault such as a wrong time format is reported alone.
 func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
-	m := &Mapping{columns: len(header)}
+	m := &Mapping{columns: len(header), kept: map[string]int{}, seen: map[[12]byte]int{}}
 	var err error
 	if m.times, err = newTimes(o.TimeFormat, o.TimeZone); err != nil {
 		return nil, err
@@ -94,6 +102,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			if p.column >= 0 {
 				taken[p.column] = true
 			}
+			m.hashed = m.hashed || p.column == rowHash
 		}
 	}
 	for _, f := range shape.Fields {
@@ -155,7 +164,10 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return m, nil
+	if id := templates["entry_id"]; o.Former != nil && len(id) == 2 && id[1].column == rowHash {
+		m.former, err = o.Former(m.constant("project_id"), m.constant("embeddable_id"), id[0].text)
+	}
+	return m, err
 }
 
 // columns is the header of a file. skipped marks the columns that --skip drops.
@@ -285,6 +297,8 @@ func parseTemplate(h columns, template string) ([]part, error) {
 			parts = append(parts, part{text: piece, column: noColumn})
 		case name == "#row" && !slices.Contains(h.names, name):
 			parts = append(parts, part{column: rowNumber})
+		case name == "#hash" && !slices.Contains(h.names, name):
+			parts = append(parts, part{column: rowHash})
 		default:
 			index, err := h.index(name)
 			if err != nil {

@@ -186,11 +186,3 @@ func split(row []byte, delimiter byte) ([]string, error) {
 		row = row[1:]
 	}
 }
-
-// Skip copies n bytes to w, up to the position where an earlier Reader of the same file stopped. line and row are the
-// numbers of the next line and the next row.
-func (r *Reader) Skip(w io.Writer, n int64, line, row int) error {
-	r.line, r.row = line, row
-	_, err := io.CopyN(w, r.in, n)
-	return err
-}

@@ -16,6 +16,12 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 	if len(cells) != m.columns {
 		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
 	}
+	hash, err := "", error(nil)
+	if m.hashed {
+		if hash, err = m.hash(cells, number); err != nil {
+			return nil, err
+		}
+	}
 	dst = append(dst, '{')
 	for i := range m.fields {
 		s := &m.fields[i]
@@ -26,21 +32,19 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 			dst = append(dst, ',')
 		}
 		dst = append(append(append(dst, '"'), s.Name...), `":`...)
-		if s.rest {
-			dst = wire.AppendText(dst, m.appendRest(nil, cells))
-			continue
-		}
-		var err error
-		if dst, err = s.append(dst, cells, number, m.times); err != nil {
+		if dst, err = m.appendValue(dst, s, cells, number, hash); err != nil {
 			return nil, err
 		}
 	}
 	return append(dst, '}'), nil
 }
 
-// append appends the field's value to dst, in JSON. An empty cell is an error unless the field is nullable or has
+// appendValue appends the value of a field to dst, in JSON. An empty cell is an error unless the field is nullable or has
 // another source.
-func (s *source) append(dst []byte, cells []string, number int, times *times) ([]byte, error) {
+func (m *Mapping) appendValue(dst []byte, s *source, cells []string, number int, hash string) ([]byte, error) {
+	if s.rest {
+		return wire.AppendText(dst, m.appendRest(nil, cells)), nil
+	}
 	parts := s.parts
 	if s.instead != nil && slices.ContainsFunc(parts, func(p part) bool { return p.column >= 0 && cells[p.column] == "" }) {
 		parts = s.instead
@@ -55,6 +59,9 @@ func (s *source) append(dst []byte, cells []string, number int, times *times) ([
 		case rowNumber:
 			value += strconv.Itoa(number)
 			continue
+		case rowHash:
+			value += hash
+			continue
 		}
 		constant = false
 		cell := cells[p.column]
@@ -66,8 +73,8 @@ func (s *source) append(dst []byte, cells []string, number int, times *times) ([
 	switch {
 	case value == "" && s.Nullable:
 		return append(dst, "null"...), nil
-	case s.Time && times != nil && !constant:
-		text, err := times.read(value)
+	case s.Time && m.times != nil && !constant:
+		text, err := m.times.read(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}

@@ -166,6 +166,9 @@ func layoutsOf(pattern string) ([]string, error) {
 	return []string{layout.String()}, nil
 }
 
+// timeForm is RFC 3339 in UTC, with the digits that the service stores.
+const timeForm = "2006-01-02T15:04:05.999999Z"
+
 // read returns the time in text in RFC 3339 and UTC. If the clock in the zone shows this time twice in a night, read
 // returns the first of both. A time that the clock skips is an error.
 func (t *times) read(text string) (string, error) {
@@ -190,7 +193,7 @@ func (t *times) read(text string) (string, error) {
 	if at = at.UTC(); at.Year() < 1 || at.Year() > 9999 {
 		return "", fmt.Errorf("%q is not in the years 0001 to 9999", text)
 	}
-	return at.Format("2006-01-02T15:04:05.999999Z"), nil
+	return at.Format(timeForm), nil
 }
 
 // parse returns the time in text; ok is false if no format matches. If local is true, text has no offset, and at is

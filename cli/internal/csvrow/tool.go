@@ -28,13 +28,13 @@ var Tools = []Tool{
 	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", Set: []string{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
 	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Set: []string{
-		"entry_id=google-forms-{#row}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#row}", "created_at={Timestamp}"}},
+		"entry_id=google-forms-{#hash}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#hash}", "created_at={Timestamp}"}},
 	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"}, Set: []string{
 		"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
 	{Name: "qualtrics", HeaderRows: 1, After: 2, TimeFormat: "iso", Set: []string{
 		"entry_id=qualtrics-{ResponseId}", "contact_id=qualtrics-{ResponseId}", "created_at={StartDate}", "updated_at={RecordedDate}", "updated_at={EndDate}"}},
 	{Name: "jotform", HeaderRows: 1, TimeFormat: "text", Set: []string{
-		"entry_id=jotform-{Submission ID}", "entry_id=jotform-{#row}", "contact_id=jotform-{Submission ID}", "contact_id=jotform-{#row}",
+		"entry_id=jotform-{Submission ID}", "entry_id=jotform-{#hash}", "contact_id=jotform-{Submission ID}", "contact_id=jotform-{#hash}",
 		"created_at={Submission Date}", "updated_at={Last Update Date}"}},
 }
 
@@ -89,6 +89,9 @@ func (t Tool) Apply(o Options, header []string) Options {
 	for _, set := range o.Set {
 		field, _, _ := strings.Cut(set, "=")
 		given[field] = true
+	}
+	if given["entry_id"] {
+		o.Former = nil // the user gave the ids
 	}
 	for _, set := range t.Set {
 		field, template, _ := strings.Cut(set, "=")

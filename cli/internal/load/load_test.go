@@ -102,17 +102,20 @@ func columns() csvrow.Options {
 
 func TestCutAndResumedEqualsUncut(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		inputs []Input
+		name    string
+		inputs  []Input
+		columns csvrow.Options
 	}{
-		{"ndjson", []Input{input("a.ndjson", entries(4500))}},
-		{"csv", []Input{input("a.csv", csvEntries(4500))}},
-		{"several", []Input{input("a.ndjson", entries(1500)), input("b.csv", csvEntries(3000))}},
+		{"ndjson", []Input{input("a.ndjson", entries(4500))}, columns()},
+		{"csv", []Input{input("a.csv", csvEntries(4500))}, columns()},
+		{"several", []Input{input("a.ndjson", entries(1500)), input("b.csv", csvEntries(3000))}, columns()},
+		{"equal rows", []Input{input("a.csv", "id,note\n"+strings.Repeat("bad,\ne,same\n", 2500))},
+			csvrow.Options{Set: append([]string{"entry_id={id}{#hash}"}, columns().Set[1:]...)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := func(folder string, s *ingest, restart bool) (Result, error) {
 				return Run(t.Context(), Options{
-					Inputs: tt.inputs, Delimiter: ',', Shape: csvrow.Entries(), Columns: columns(), Send: s.send, Target: "t",
+					Inputs: tt.inputs, Delimiter: ',', Shape: csvrow.Entries(), Columns: tt.columns, Send: s.send, Target: "t",
 					State: filepath.Join(folder, "state.json"), Rejects: filepath.Join(folder, "rejects"), Restart: restart,
 				})
 			}

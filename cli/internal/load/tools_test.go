@@ -61,8 +61,8 @@ func TestFilesOfTools(t *testing.T) {
 				`{"What is your name?":"Ann","Red":null,"Other":null,"Which one?":null,"Other (2)":null,"Response Type":"partial","Stage Date (UTC)":"2024-03-02 09:59:00","Network ID":null,"Tags":null,"Ending":null}`),
 		}},
 		{"google-forms", "\"Timestamp\",\"Username\",\"How was it?\",\"Which ones?\"\n\"2024/03/01 10:00:00 AM GMT+1\",\"a@example.com\",\"5\",\"Tea;Coffee\"\n\"2024/07/01 1:02:03 PM GMT+5:30\",\"b@example.com\",\"\",\"007\"\n", map[string]map[string]any{
-			"google-forms-1": entry("a@example.com", "2024-03-01T09:00:00Z", "2024-03-01T09:00:00Z", `{"How was it?":5,"Which ones?":"Tea;Coffee"}`),
-			"google-forms-2": entry("b@example.com", "2024-07-01T07:32:03Z", "2024-07-01T07:32:03Z", `{"How was it?":null,"Which ones?":"007"}`),
+			"google-forms-86a516820fb9b3d062e1ef16": entry("a@example.com", "2024-03-01T09:00:00Z", "2024-03-01T09:00:00Z", `{"How was it?":5,"Which ones?":"Tea;Coffee"}`),
+			"google-forms-919590c2d5151a3d65764b28": entry("b@example.com", "2024-07-01T07:32:03Z", "2024-07-01T07:32:03Z", `{"How was it?":null,"Which ones?":"007"}`),
 		}},
 		{"surveymonkey", "Respondent ID,Collector ID,Date Created,Date Modified,IP Address,Email Address,What is your name?,Which ones?,,\n,,,,,,Open-Ended Response,Tea,Coffee,Other (please specify)\n" +
 			"114,42,03/01/2024 10:00:00 AM,03/01/2024 01:05:00 PM,192.0.2.1,,Zoë,Tea,,mate\n", map[string]map[string]any{

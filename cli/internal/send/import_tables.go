@@ -16,7 +16,7 @@ type tableFlags struct {
 	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
 	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
 	Delimiter string   `csv:"" default:"auto" help:"The separator of CSV cells: one character, tab, or auto: the one of , ; tab and | that fits the first rows." placeholder:"CHAR"`
-	Set       []string `csv:"" sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, and {#row} for the number of the row." placeholder:"FIELD=VALUE"`
+	Set       []string `csv:"" sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, {#hash} for a hash of the row, and {#row} for its number." placeholder:"FIELD=VALUE"`
 	Skip      []string `csv:"" sep:"none" help:"Omit all columns with this header, or #N." placeholder:"COLUMN"`
 
 	SkipRows   int    `csv:"" default:"0" min:"0" help:"Rows of CSV before the header. Default: ${default}." placeholder:"N"`
@@ -28,9 +28,10 @@ type tableFlags struct {
 type importEntries struct {
 	importFlags
 	tableFlags
+	shell.ServerFlags
 	Keep []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
 	Text []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
-	As   string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does." placeholder:"TOOL"`
+	As   string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does. Files without ids need an API key too." placeholder:"TOOL"`
 }
 
 // Help returns the text of lectern import entries --help: how columns become fields, and examples.
@@ -45,7 +46,7 @@ Examples:
 	  --set group_id=grp_survey --set embeddable_id=emb_survey \
 	  --set created_at='{submitted}'
 	lectern import entries --dry-run survey.csv --time-format dmy --time-zone Europe/Berlin \
-	  --set entry_id='row-{#row}' --set created_at='{date} {time}' … | head -3
+	  --set entry_id='row-{#hash}' --set created_at='{date} {time}' … | head -3
 	lectern import entries --as typeform responses.csv --project pr_shop \
 	  --set group_id=grp_survey --set embeddable_id=emb_survey
 	zcat entries.ndjson.gz | lectern import entries -`
@@ -53,7 +54,12 @@ Examples:
 
 // Run sends the entries in the files, which are NDJSON or CSV.
 func (i *importEntries) Run(s *shell.Session, k *kong.Context) error {
-	return runTableImport(s, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+	columns, former := csvrow.Options{Keep: i.Keep, Text: i.Text}, formerRows{ServerFlags: i.ServerFlags, session: s, dry: i.DryRun}
+	if i.As != "" {
+		columns.Former = former.read
+	}
+	defer former.note()
+	return runTableImport(s, k, i.importFlags, i.tableFlags, i.As, csvrow.Entries(), columns)
 }
 
 type importEvents struct {

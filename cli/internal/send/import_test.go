@@ -149,6 +149,58 @@ func TestLongRealTables(t *testing.T) {
 	}
 }
 
+// TestRowsWithoutIDs imports two forms without ids of answers, whose rows all entries are to be, and imports them again.
+func TestRowsWithoutIDs(t *testing.T) {
+	t.Parallel()
+	_, environ := clitest.Entries(t)
+	const header, yes = "Timestamp,Shop again?\n", "2024/03/01 10:00:00 AM GMT+1,Yes\n"
+	one, two := header+yes+yes+"2024/03/01 10:00:01 AM GMT+1,No\n2024/03/02 10:00:00 AM GMT+1,\n", header+yes+"2024/03/05 9:00:00 PM GMT+1,5\n"
+	run := func(in, embeddable string, flags ...string) clitest.Result {
+		t.Helper()
+		r := clitest.Run(t, in, environ, append([]string{"import", "entries", "-", "--as", "google-forms", "--set", "group_id=g", "--set", "embeddable_id=" + embeddable}, flags...)...)
+		if r.Code != shell.ExitOK {
+			t.Fatalf("%+v", r)
+		}
+		return r
+	}
+	says := func(r clitest.Result, want string) {
+		t.Helper()
+		if !strings.Contains(r.Err, want) {
+			t.Errorf("%s; want %s", r.Err, want)
+		}
+	}
+	total := func(want int) {
+		t.Helper()
+		if all := clitest.Must(t, environ, "", "export", "entries"); strings.Count(all, "\n") != want {
+			t.Errorf("%d entries, want %d: %s", strings.Count(all, "\n"), want, all)
+		}
+	}
+	// As version 0.1.0 stored them: the second form replaced rows of the first.
+	for _, form := range [][2]string{{one, "m1"}, {two, "m2"}} {
+		run(form[0], form[1], "--set", "entry_id=google-forms-{#row}", "--set", "contact_id=google-forms-{#row}")
+	}
+	total(4)
+	const found = "Version 0.1.0 stored 2 entries by the numbers of rows, such as google-forms-"
+	says(run(one, "m1", "--dry-run"), found)
+	first := run(one, "m1")
+	says(first, "2 new, 0 changed, 2 unchanged")
+	says(first, found)
+	says(first, ": 2 of the files' rows are among them")
+	says(run(two, "m2"), "0 new, 0 changed, 2 unchanged")
+	total(6)
+	// A row is removed, a question is added, and columns and rows change their places.
+	says(run("Why?,Shop again,Timestamp\n,No,2024/03/01 10:00:01 AM GMT+1\n,Yes,2024/03/01 10:00:00 AM GMT+1\nso,Yes,2024/03/07 10:00:00 AM GMT+1\n", "m3"), "3 new, 0")
+	says(run("Timestamp,Again?\n2024/03/01 10:00:00 AM GMT+1,Yes\n2024/03/01 10:00:01 AM GMT+1,No\n", "m3"), "0 new, 2 changed")
+	total(9)
+	// Without a key, import cannot see what version 0.1.0 stored.
+	delete(environ, "LECTERN_API_KEY")
+	if r := clitest.Run(t, one, environ, "import", "entries", "-", "--as", "google-forms", "--set", "group_id=g", "--set", "embeddable_id=m1"); r.Code != shell.ExitUsage || !strings.Contains(r.Err, "google-forms-{#hash}") {
+		t.Errorf("%+v", r)
+	}
+	says(run(one, "m1", "--dry-run"), "4 new, 0 changed, 0 unchanged")
+	says(run(two, "m4", "--set", "entry_id=google-forms-{#hash}"), "2 new, 0 changed, 0 unchanged")
+}
+
 func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAPI(t, 0)
