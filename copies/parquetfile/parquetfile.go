@@ -84,6 +84,9 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 		fixed: fixed, record: record, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
 		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
+			// Older readers, such as those of Spark 3.2 and Athena, know neither pages of version 2 nor
+			// DELTA_LENGTH_BYTE_ARRAY, which are the library's defaults.
+			parquet.DataPageVersion(1), parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.Plain),
 			// Statistics in the header of a page would store the page's smallest and largest value twice, complete and
 			// not compressed. The index of the file has the beginnings of these values.
 			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes),
