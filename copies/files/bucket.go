@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	"github.com/lectern-dev/lectern/copies"
 )
@@ -23,24 +25,36 @@ import (
 type bucket struct {
 	client *minio.Client
 	name   string
-	prefix string // empty, or with a slash at its end
+	prefix string             // empty, or with a slash at its end
+	sse    encrypt.ServerSide // of each object; nil for the bucket's default
 }
 
 // Bucket returns the copy below a prefix of a bucket in an S3 store. environ has the variables that AWS defines:
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION and AWS_ENDPOINT_URL. Without an
-// AWS_ACCESS_KEY_ID, the copy uses the role of the machine or pod. A malformed AWS_ENDPOINT_URL is an error.
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, AWS_REGION,
+// AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL. Without a key and a profile, the copy uses the role of the machine or pod.
+// LECTERN_S3_SSE asks the store to encrypt each object. A malformed variable and a missing profile are errors.
 func Bucket(name, prefix string, environ map[string]string, o Options) (*Destination, error) {
-	endpoint := environ["AWS_ENDPOINT_URL"]
-	if endpoint == "" {
-		endpoint = "https://s3.amazonaws.com"
-	}
+	endpoint := cmp.Or(environ["AWS_ENDPOINT_URL_S3"], environ["AWS_ENDPOINT_URL"], "https://s3.amazonaws.com")
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("AWS_ENDPOINT_URL was given as %q; want http://HOST or https://HOST", endpoint)
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL was given as %q; want http://HOST or https://HOST without a path: bucket and prefix are in s3://BUCKET/PREFIX, and a store that serves S3 below a path cannot have a copy", endpoint)
 	}
 	keys := credentials.NewIAM("")
 	if id := environ["AWS_ACCESS_KEY_ID"]; id != "" {
 		keys = credentials.NewStaticV4(id, environ["AWS_SECRET_ACCESS_KEY"], environ["AWS_SESSION_TOKEN"])
+	} else if profile, file := environ["AWS_PROFILE"], environ["AWS_SHARED_CREDENTIALS_FILE"]; profile != "" || file != "" {
+		keys = credentials.NewFileAWSCredentials(file, profile)
+		found, err := keys.GetWithContext(&credentials.CredContext{})
+		if err == nil && found.AccessKeyID == "" {
+			err = errors.New("no aws_access_key_id")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("AWS_PROFILE was given as %q, and the shared files have no keys for it (%w); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or correct AWS_SHARED_CREDENTIALS_FILE", profile, err)
+		}
+	}
+	sse, err := encryption(environ["LECTERN_S3_SSE"])
+	if err != nil {
+		return nil, err
 	}
 	client, err := minio.New(u.Host, &minio.Options{Creds: keys, Secure: u.Scheme == "https", Region: environ["AWS_REGION"]})
 	if err != nil {
@@ -49,7 +63,21 @@ func Bucket(name, prefix string, environ map[string]string, o Options) (*Destina
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return newDestination(o, &bucket{client, name, prefix}), nil
+	return newDestination(o, &bucket{client, name, prefix, sse}), nil
+}
+
+// encryption returns the encryption that LECTERN_S3_SSE names, or nil for "".
+func encryption(value string) (encrypt.ServerSide, error) {
+	kind, key, _ := strings.Cut(strings.TrimPrefix(value, "aws:"), ":")
+	switch {
+	case value == "":
+		return nil, nil
+	case value == "AES256":
+		return encrypt.NewSSE(), nil
+	case kind == "kms" && strings.HasPrefix(value, "aws:"):
+		return encrypt.NewSSEKMS(key, nil)
+	}
+	return nil, fmt.Errorf("LECTERN_S3_SSE was given as %q; allowed: AES256, aws:kms, aws:kms:KEY", value)
 }
 
 // String returns the bucket and the prefix for messages, as in "bucket s3://name/prefix/".
@@ -62,7 +90,7 @@ func (b *bucket) lock(ctx context.Context) error {
 	name := probePrefix + random()
 	version, err := b.replace(ctx, name, []byte("first"), "")
 	if responseOf(err).StatusCode == http.StatusNotImplemented {
-		return fmt.Errorf("%s takes no conditional writes (%s): use a store that supports them", b, responseOf(err).Code)
+		return fmt.Errorf("%s takes no conditional writes (%s: %s): use a store that supports them", b, responseOf(err).Code, responseOf(err).Message)
 	}
 	if err == nil {
 		_, err = b.replace(ctx, name, []byte("second"), version)
@@ -190,7 +218,7 @@ func (b *bucket) replace(ctx context.Context, name string, data []byte, version 
 }
 
 func (b *bucket) put(ctx context.Context, name string, data []byte, o minio.PutObjectOptions) (string, error) {
-	o.DisableMultipart = true
+	o.DisableMultipart, o.ServerSideEncryption = true, b.sse
 	info, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(data), int64(len(data)), o)
 	return info.ETag, b.explain(err)
 }
@@ -213,7 +241,7 @@ func (b *bucket) explain(err error) error {
 	}
 	e := responseOf(err)
 	why := func(text string) error {
-		return fmt.Errorf("%s: %s (%s, HTTP %d)", b, text, e.Code, e.StatusCode)
+		return fmt.Errorf("%s: %s (%s, HTTP %d: %s)", b, text, e.Code, e.StatusCode, e.Message)
 	}
 	switch {
 	case e.StatusCode == http.StatusPreconditionFailed, e.Code == "ConditionalRequestConflict":
@@ -221,10 +249,10 @@ func (b *bucket) explain(err error) error {
 	case e.Code == minio.NoSuchBucket:
 		return why("there is no such bucket; create it, or correct --to")
 	case e.Code == "InvalidAccessKeyId", e.Code == "SignatureDoesNotMatch", e.Code == "ExpiredToken":
-		return why("the credentials are refused; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return why("the credentials are refused; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 	case e.Code == minio.AccessDenied:
 		return why("access is denied; a copy needs to list, read, write and delete objects and their versions (s3:ListBucket, s3:ListBucketVersions, " +
-			"s3:GetObject, s3:PutObject, s3:DeleteObject, s3:DeleteObjectVersion), without an object lock")
+			"s3:GetObject, s3:PutObject, s3:DeleteObject, s3:DeleteObjectVersion), without an object lock, and LECTERN_S3_SSE if the bucket asks for encryption")
 	case e.StatusCode >= 500, e.StatusCode == 0:
 		return copies.Temporary(fmt.Errorf("%s: %w", b, err))
 	}

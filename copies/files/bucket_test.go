@@ -7,8 +7,11 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +47,8 @@ type bucket struct {
 	ignores, anonymous, plain bool
 	versioned                 bool // keeps the past versions of objects
 	written                   int
+	demands                   string // the header of encryption that each write needs
+	key                       string // of the last request
 }
 
 func newBucket(t *testing.T) *bucket {
@@ -111,8 +116,9 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	fail := func(status int, code string) {
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
+		fmt.Fprintf(w, `<Error><Code>%s</Code><Message>The store says no.</Message></Error>`, code)
 	}
+	b.key, _, _ = strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
 	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	at := b.newest(key)
 	etag := ""
@@ -122,6 +128,8 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch query := r.URL.Query(); {
 	case r.Method == http.MethodGet && key == "":
 		b.list(w, query.Get("prefix"))
+	case r.Method == http.MethodPut && b.demands != r.Header.Get("X-Amz-Server-Side-Encryption")+r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"):
+		fail(http.StatusForbidden, "AccessDenied")
 	case r.Method == http.MethodPut:
 		match, except := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 		if !b.ignores && (match != "" && strings.Trim(match, `"`) != strings.Trim(etag, `"`) || except == "*" && at >= 0) {
@@ -212,6 +220,45 @@ func TestProbe(t *testing.T) {
 	b.ignores = true
 	if err := files.Probe(t.Context(), "lake", prefix, b.environ()); err == nil || !strings.Contains(err.Error(), "ignores the conditions of a write") || len(b.versions) != 0 {
 		t.Errorf("a store that ignores conditions: %v, and %d versions are left", err, len(b.versions))
+	}
+}
+
+// TestVariablesOfAWS checks the ways in which people give keys, addresses and encryption.
+func TestVariablesOfAWS(t *testing.T) {
+	t.Parallel()
+	shared := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(shared, []byte("[shop]\naws_access_key_id = key-shop\naws_secret_access_key = secret-shop\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		demands string
+		change  map[string]string
+		key     string
+		says    []string
+	}{
+		{"", nil, "key-1", nil},
+		{"AES256", nil, "", []string{"LECTERN_S3_SSE", "AccessDenied, HTTP 403: The store says no."}},
+		{"AES256", map[string]string{"LECTERN_S3_SSE": "AES256"}, "key-1", nil},
+		{"aws:kms", map[string]string{"LECTERN_S3_SSE": "aws:kms"}, "key-1", nil},
+		{"aws:kmsarn:aws:kms:k", map[string]string{"LECTERN_S3_SSE": "aws:kms:arn:aws:kms:k"}, "key-1", nil},
+		{"", map[string]string{"LECTERN_S3_SSE": "kms"}, "", []string{"allowed: AES256, aws:kms, aws:kms:KEY"}},
+		{"", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "shop", "AWS_SHARED_CREDENTIALS_FILE": shared}, "key-shop", nil},
+		{"", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "shoe", "AWS_SHARED_CREDENTIALS_FILE": shared}, "", []string{`AWS_PROFILE was given as "shoe"`}},
+		{"", map[string]string{"AWS_ENDPOINT_URL": "https://a.example.com/storage/v1/s3"}, "", []string{`"https://a.example.com/storage/v1/s3"`, "without a path"}},
+	} {
+		b := newBucket(t)
+		b.demands = tt.demands
+		environ := b.environ()
+		maps.Copy(environ, tt.change)
+		err := files.Probe(t.Context(), "lake", prefix, environ)
+		if len(tt.says) == 0 && (err != nil || b.key != tt.key) {
+			t.Errorf("%v: %v, by %s", tt, err, b.key)
+		}
+		for _, text := range tt.says {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%v: %v; want %s", tt, err, text)
+			}
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ Examples:
 	lectern sync --verify --to s3://lake/shop
 	lectern sync --follow --state shop.json --secret-file shop.secret --to https://shop.example.com/hook
 
-For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's.
+For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or AWS_PROFILE, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's. LECTERN_S3_SSE asks for encryption: AES256, aws:kms or aws:kms:KEY.
 
 A receiver gets the changes by HTTP POST, signed as Standard Webhooks say, with the secret in LECTERN_SYNC_SECRET or --secret-file: whsec_ and the base64 of 24 to 64 bytes; two during a rotation. One request is in flight. Every answer but 2xx is a failure, and the command tries again for ever. 410 stops it until --resume is given. A request may come again: a receiver drops changes whose seq is not greater than the last that it stored.`
 }
