@@ -25,7 +25,7 @@ func (o *Options) convert(ctx context.Context, records io.ReadSeeker, to io.Writ
 			return err
 		}
 	}
-	enc, err := newEncoder(o.Query, o.Columns, to)
+	enc, err := newEncoder(o.Query, o.Columns, to, o.Long)
 	if err != nil {
 		return err
 	}

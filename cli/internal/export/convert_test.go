@@ -159,12 +159,17 @@ func TestFlattenedEntries(t *testing.T) {
 func TestSafeForSpreadsheets(t *testing.T) {
 	fetch := entriesOf(t,
 		`{"a":"=1+1","b":" -x","c":"x;=cmd|' /C calc'!A0","d":"x\t@SUM(A1)","e":"x\r\n+1","f":"\t=1","g":"x;\"=1\"","h":"＝1","i":["a;=1"],"=k":1,"zero":"007","long":12345678901234567,"lines":"x\ny"}`,
+		`{"cut":"`+strings.Repeat("x", 32_768)+`","whole":"`+strings.Repeat("ü", 32_767)+`"}`,
 		`{"n":-5,"m":-1.5e+25,"a":"a;b","b":"-5"}`)
 	for _, set := range []*columns.Set{nil, columns.NewSet(nil, false)} {
 		q := query(Entries, CSV)
 		unsafe := export(t, Options{Query: q, Fetch: fetch, PageSize: 2, Columns: set})
 		q.Safe = true
-		safe := export(t, Options{Query: q, Fetch: fetch, PageSize: 2, Columns: set})
+		long := 0
+		safe := export(t, Options{Query: q, Fetch: fetch, PageSize: 2, Columns: set, Long: func() { long++ }})
+		if want := map[bool]int{true: 1, false: 2}[set == nil]; long != want {
+			t.Errorf("%d cells are too long for Excel, want %d", long, want)
+		}
 		for _, separator := range []rune{',', ';', '\t'} {
 			if set != nil && formulas(t, unsafe, separator) == 0 {
 				t.Errorf("no formula without Safe, separated by %q", separator)
@@ -202,7 +207,7 @@ func TestSafeCells(t *testing.T) {
 			}
 		}
 		var out bytes.Buffer
-		if err := newCSVWriter(&out, true).write("first", text); err != nil {
+		if err := newCSVWriter(&out, true, nil).write("first", text); err != nil {
 			t.Fatal(err)
 		}
 		if want := "first," + tt.Cell + "\r\n"; out.String() != want {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
 )
 
 // csvWriter writes rows of CSV. A file that is safe for spreadsheets begins with a byte order mark, its rows end with
@@ -14,12 +15,16 @@ import (
 type csvWriter struct {
 	to   io.Writer
 	safe bool
+	long func() // called for each cell of a safe file that is longer than longestCell
 	line bytes.Buffer
 	csv  *csv.Writer // to line
 }
 
-func newCSVWriter(to io.Writer, safe bool) *csvWriter {
-	w := &csvWriter{to: to, safe: safe}
+// longestCell is how many characters a cell of Excel holds, in units of UTF-16. Excel cuts longer cells.
+const longestCell = 32_767
+
+func newCSVWriter(to io.Writer, safe bool, long func()) *csvWriter {
+	w := &csvWriter{to: to, safe: safe, long: long}
 	w.csv = csv.NewWriter(&w.line)
 	return w
 }
@@ -39,6 +44,9 @@ func (w *csvWriter) write(cells ...string) error {
 	if w.safe {
 		for i, cell := range cells {
 			cells[i] = safeCell(cell)
+			if w.long != nil && len(cells[i]) > longestCell && len(utf16.Encode([]rune(cells[i]))) > longestCell {
+				w.long()
+			}
 		}
 	}
 	w.line.Reset()

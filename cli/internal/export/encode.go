@@ -67,8 +67,9 @@ type encoder struct {
 }
 
 // newEncoder returns the encoder of the query's records to to. The names and types of the columns in set are complete,
-// and set is nil without columns of entry_data. newEncoder returns an error if the records cannot have the format.
-func newEncoder(q Query, set *columns.Set, to io.Writer) (*encoder, error) {
+// and set is nil without columns of entry_data. long is as in [Options]. newEncoder returns an error if the records cannot
+// have the format.
+func newEncoder(q Query, set *columns.Set, to io.Writer, long func()) (*encoder, error) {
 	nothing := func() error { return nil }
 	switch {
 	case set != nil && (q.Kind != Entries || q.Format == NDJSON):
@@ -82,7 +83,7 @@ func newEncoder(q Query, set *columns.Set, to io.Writer) (*encoder, error) {
 		if q.Kind == PageViews {
 			head, rows = newViewTable(q.IncludeURLs)
 		}
-		w := newCSVWriter(to, q.Safe)
+		w := newCSVWriter(to, q.Safe, long)
 		return &encoder{func() error { return w.head(head...) }, func(line []byte) error { return rows(line, w.write) }, nothing}, nil
 	case q.Kind == Entries:
 		return newRows(parquetfile.NewWriter(to, set, func(e *client.Entry) string { return e.Data })), nil

@@ -54,6 +54,8 @@ type Options struct {
 	// Converted, if set, is called after every 1000 converted records with their number. The conversion begins after
 	// the list is complete.
 	Converted func(records int)
+	// Long, if set, is called for each cell of a Safe file that Excel would cut.
+	Long func()
 }
 
 // Result is the outcome of one call of [Run]: the number of exported records and bytes.
@@ -72,7 +74,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	list := o.Query // as the part has it
 	converts := o.Columns != nil || o.Query.Format == Parquet
 	if converts {
-		if _, err := newEncoder(o.Query, o.Columns, io.Discard); err != nil {
+		if _, err := newEncoder(o.Query, o.Columns, io.Discard, nil); err != nil {
 			return result, err
 		}
 		// The part is the same NDJSON for each Format and Safe, so a run with another format may continue the part.
@@ -80,7 +82,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	out := &output{}
 	out.Writer = bufio.NewWriterSize(&out.to, 256<<10)
-	enc, err := newEncoder(list, nil, out)
+	enc, err := newEncoder(list, nil, out, o.Long)
 	if err != nil {
 		return result, err
 	}

@@ -168,6 +168,8 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 		}
 		o.Converted = func(records int) { bar.Set(int64(records), "%d of %d %s as %s", records, total, what, o.Query.Format) }
 	}
+	long := false
+	o.Long = func() { long = true }
 	result, err := export.Run(s.Context, o)
 	done()
 	if err != nil {
@@ -175,6 +177,9 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 			s.Note("%d %s are complete in %s.part. Run the command again to continue.", result.Records, what, f.Out)
 		}
 		return err
+	}
+	if long {
+		s.Note("There are cells of more than 32,767 characters, which Excel cuts off: read them as NDJSON or Parquet, or with another program.")
 	}
 	if o.Columns != nil {
 		for _, remark := range columns.Remarks(map[string]*columns.Set{"": o.Columns}) {
