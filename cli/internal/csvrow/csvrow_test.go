@@ -125,6 +125,8 @@ func TestTimes(t *testing.T) {
 		{"iso", "Asia/Tokyo", "2024-01-31T10:00:00.1234567+02:00", "2024-01-31T08:00:00.123456Z"},
 		{"dmy", "", "31.1.2024 17:30", "2024-01-31T17:30:00Z"},
 		{"dmy", "", "1/31/2024", ""},
+		{"dmy", "", "31.1.24 17:30", "2024-01-31T17:30:00Z"},
+		{"mdy", "", "1/31/99", "1999-01-31T00:00:00Z"},
 		{"mdy", "", " 1/31/2024 5:30 PM", "2024-01-31T17:30:00Z"},
 		{"mail", "", "Wed, 31 Jan 2024 17:30:00 +0100", "2024-01-31T16:30:00Z"},
 		{"unix", "Asia/Tokyo", "1706722200.25", "2024-01-31T17:30:00.25Z"},
@@ -153,6 +155,42 @@ func TestTimes(t *testing.T) {
 	for _, tt := range [][2]string{{"%Q", ""}, {"%Y %", ""}, {"%d.%m.", ""}, {"%Y Jan", ""}, {"YYYY-MM-DD", ""}, {"iso", "Mars"}, {"iso", "Local"}} {
 		if err := CheckTimes(tt[0], tt[1]); err == nil {
 			t.Errorf("%v is taken", tt)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		comma bool
+		cells []string
+		want  string
+		mixed []Mixed
+	}{
+		{false, []string{"12", "1.50", "1.234", "007", "12,5", "", "true"}, `12 1.50 1.234 "007" "12,5" null true`, []Mixed{{"n", 3, 2, "007"}}},
+		{true, []string{"12", "-1,50", "1.234", "1.234.567,8", "0,5", "12,5"}, `12 -1.50 1234 1234567.8 0.5 12.5`, nil},
+		{true, []string{"1", "1.5", "1,234,5", "12.34,5", "0.123", ",5", "1,"}, `1 "1.5" "1,234,5" "12.34,5" "0.123" ",5" "1,"`, []Mixed{{"n", 1, 6, "1.5"}}},
+	} {
+		set := []string{"entry_id=e", "group_id=g", "project_id=p", "embeddable_id=m", "contact_id=c", "created_at=2024-01-01"}
+		m, err := NewMapping(Entries(), []string{"n"}, Options{Set: set, Comma: tt.comma})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, cell := range tt.cells {
+			line, err := m.Append(nil, []string{cell}, i+1)
+			var record struct {
+				Data string `json:"entry_data"`
+			}
+			if err == nil {
+				err = json.Unmarshal(line, &record)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, strings.TrimSuffix(strings.TrimPrefix(record.Data, `{"n":`), "}"))
+		}
+		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" || !cmp.Equal(tt.mixed, m.Mixed()) {
+			t.Errorf("%s%v", diff, m.Mixed())
 		}
 	}
 }

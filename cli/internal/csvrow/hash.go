@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Former has the entries of an embeddable whose ids end with the number of their row, as version 0.1.0 gave them to rows
+// Former has the entries of an embeddable whose ids end with the number of their row. Version 0.1.0 gave these to rows
 // without an id. A row that is such an entry has the number in place of {#hash}, so that its entry is not stored twice.
 type Former struct {
 	// Total counts the entries, and Kept the rows that are among them. Example is the id of an entry.
@@ -43,8 +43,8 @@ func (f *Former) Add(prefix string, e client.Entry) {
 // formerKey lists the fields that identify an entry in a [Former]. A hash in a field is left out.
 var formerKey = []string{"embeddable_id", "contact_id", "created_at", "entry_data"}
 
-// hash returns the value of {#hash} for the next row of the file: a hash of the embeddable and of the row's cells, in
-// any order and without empty ones. So an id stays when columns or rows are added, moved or renamed. The second of two
+// hash returns the value of {#hash} for the next row of the file, which hashes the embeddable and the row's cells. Their
+// order and empty cells do not count. So an id stays when columns or rows are added, moved or renamed. The second of two
 // equal rows has "-2" after its hash. The Mapping keeps about 50 bytes for each row.
 func (m *Mapping) hash(cells []string, number int) (string, error) {
 	if m.former != nil && m.former.Total > 0 {

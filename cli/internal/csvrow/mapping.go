@@ -25,12 +25,16 @@ type Options struct {
 	Skip []string
 	// Text lists columns whose values in the field Shape.Rest are always strings.
 	Text []string
+	// Comma makes numbers in the field Shape.Rest have a decimal comma, as 1.234,50 has. A dot then separates thousands.
+	Comma bool `json:",omitempty"`
 	// Fallback has the values of fields that neither Set nor a column of the same name defines, by the name of the
 	// field.
 	Fallback map[string]string
 	// TimeFormat is the format of times that come from columns: a name, or a pattern with the directives of strptime.
 	// TimeZone is the zone of times that contain no offset. If both are empty, times are sent unchanged.
 	TimeFormat, TimeZone string
+	// Hints are the flags that an export of the tool in another language needs, for the error about a missing field.
+	Hints []string `json:",omitempty"`
 	// Former, if set, returns the stored entries whose ids are prefix and a number, of an embeddable or, for "", of all.
 	Former func(project, embeddable, prefix string) (*Former, error) `json:"-"`
 }
@@ -42,6 +46,8 @@ type Mapping struct {
 	rest    []restColumn
 	columns int
 	times   *times
+	comma   bool
+	data    []byte // the value of the field Shape.Rest in the current row
 
 	hashed bool // a template has {#hash}
 	former *Former
@@ -78,12 +84,30 @@ type restColumn struct {
 	index int
 	name  string // as a JSON string
 	text  bool
+	Mixed // the cells so far
+}
+
+// Mixed is a column of the field Shape.Rest with its cells that are numbers and that are texts. Text is the first text.
+type Mixed struct {
+	Column         string
+	Numbers, Texts int
+	Text           string
+}
+
+// Mixed returns the columns that have numbers and texts so far, without those that the user made texts.
+func (m *Mapping) Mixed() (list []Mixed) {
+	for _, c := range m.rest {
+		if c.Numbers > 0 && c.Texts > 0 {
+			list = append(list, c.Mixed)
+		}
+	}
+	return list
 }
 
 // NewMapping maps the columns of a file's header to the fields of shape. The error lists all columns without a field,
 // and all fields without a value. A fault such as a wrong time format is reported alone.
 func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
-	m := &Mapping{columns: len(header), kept: map[string]int{}, seen: map[[12]byte]int{}}
+	m := &Mapping{columns: len(header), comma: o.Comma, kept: map[string]int{}, seen: map[[12]byte]int{}}
 	var err error
 	if m.times, err = newTimes(o.TimeFormat, o.TimeZone); err != nil {
 		return nil, err
@@ -139,7 +163,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 				faults = append(faults, h.twice(at, i))
 			}
 			first[name] = i
-			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i]})
+			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i], Mixed{Column: name}})
 		}
 	}
 	for _, f := range shape.Fields {
@@ -160,6 +184,9 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			faults = append(faults, fmt.Errorf("nothing gives %s: add --set %s=VALUE, or --set %s='{COLUMN}'", f.Name, f.Name, f.Name))
 		}
 		m.fields = append(m.fields, s)
+	}
+	if len(faults) > 0 && len(o.Hints) > 0 {
+		faults = append(faults, fmt.Errorf("an export in another language needs %s", strings.Join(o.Hints, " ")))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 	if len(cells) != m.columns {
 		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
 	}
+	m.data = m.appendRest(m.data[:0], cells)
 	hash, err := "", error(nil)
 	if m.hashed {
 		if hash, err = m.hash(cells, number); err != nil {
@@ -43,7 +44,7 @@ func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error)
 // another source.
 func (m *Mapping) appendValue(dst []byte, s *source, cells []string, number int, hash string) ([]byte, error) {
 	if s.rest {
-		return wire.AppendText(dst, m.appendRest(nil, cells)), nil
+		return wire.AppendText(dst, m.data), nil
 	}
 	parts := s.parts
 	if s.instead != nil && slices.ContainsFunc(parts, func(p part) bool { return p.column >= 0 && cells[p.column] == "" }) {
@@ -89,25 +90,52 @@ func (m *Mapping) appendValue(dst []byte, s *source, cells []string, number int,
 }
 
 // appendRest appends one JSON object to dst: the columns of the field Shape.Rest, in the header's order. An empty cell
-// is null. Numbers, true and false are JSON values, unless Options.Text names their column.
+// is null. Numbers, true and false are JSON values, unless Options.Text names their column. appendRest counts the cells.
 func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 	dst = append(dst, '{')
-	for i, c := range m.rest {
+	for i := range m.rest {
+		c := &m.rest[i]
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, c.name...)
 		dst = append(dst, ':')
-		switch cell := cells[c.index]; {
-		case cell == "":
+		cell := cells[c.index]
+		if cell == "" {
 			dst = append(dst, "null"...)
-		case !c.text && (isNumber(cell) || cell == "true" || cell == "false"):
+			continue
+		}
+		number, ok := m.number(cell)
+		switch {
+		case c.text:
+			dst = wire.AppendText(dst, []byte(cell))
+		case ok:
+			c.Numbers++
+			dst = append(dst, number...)
+		case cell == "true" || cell == "false":
 			dst = append(dst, cell...)
 		default:
+			if c.Texts++; c.Texts == 1 {
+				c.Text = cell
+			}
 			dst = wire.AppendText(dst, []byte(cell))
 		}
 	}
 	return append(dst, '}')
+}
+
+// commaForm matches a number with a decimal comma, without dots or with dots between all thousands.
+var commaForm = regexp.MustCompile(`^-?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$`)
+
+// number returns a cell as a number of JSON; ok is false if the cell is no number.
+func (m *Mapping) number(cell string) (number string, ok bool) {
+	if m.comma {
+		if !commaForm.MatchString(cell) {
+			return "", false
+		}
+		cell = strings.Replace(strings.ReplaceAll(cell, ".", ""), ",", ".", 1)
+	}
+	return cell, isNumber(cell)
 }
 
 // numberForm matches an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In a

@@ -48,9 +48,9 @@ func newTimes(format, zone string) (*times, error) {
 	case "text": // also as numbers: the form is a setting of an account
 		t.layouts = combine([]string{"Jan 2, 2006", "January 2, 2006", "2006-01-02"}, clocks, offsets)
 	case "dmy":
-		t.layouts = combine([]string{"2/1/2006", "2.1.2006", "2-1-2006"}, clocks, offsets)
+		t.layouts = combine([]string{"2/1/2006", "2.1.2006", "2-1-2006", "2/1/06", "2.1.06", "2-1-06"}, clocks, offsets)
 	case "mdy":
-		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006"}, clocks, offsets)
+		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006", "1/2/06", "1.2.06", "1-2-06"}, clocks, offsets)
 	case "mail":
 		t.layouts = combine([]string{"Mon, 2 Jan 2006", "2 Jan 2006"}, []string{" 15:04:05", " 15:04"}, []string{" -0700", " GMT"})
 	case "unix":

@@ -20,6 +20,8 @@ type Tool struct {
 	After int
 	// TimeFormat is the value of Options.TimeFormat if the user gave none.
 	TimeFormat string
+	// Places has templates by the places of columns, for an error: an export in another language has other names.
+	Places []string
 }
 
 // Tools are the survey tools that import knows. Where a tool has no column for the contact, the id of the answer also
@@ -27,13 +29,14 @@ type Tool struct {
 var Tools = []Tool{
 	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", Set: []string{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
-	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=google-forms-{#hash}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#hash}", "created_at={Timestamp}"}},
-	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"}, Set: []string{
-		"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
+	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"},
+		Places: []string{"entry_id=surveymonkey-{#1}", "contact_id=surveymonkey-{#1}", "created_at={#3}", "updated_at={#4}"}, Set: []string{
+			"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
 	{Name: "qualtrics", HeaderRows: 1, After: 2, TimeFormat: "iso", Set: []string{
 		"entry_id=qualtrics-{ResponseId}", "contact_id=qualtrics-{ResponseId}", "created_at={StartDate}", "updated_at={RecordedDate}", "updated_at={EndDate}"}},
-	{Name: "jotform", HeaderRows: 1, TimeFormat: "text", Set: []string{
+	{Name: "jotform", HeaderRows: 1, TimeFormat: "text", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=jotform-{Submission ID}", "entry_id=jotform-{#hash}", "contact_id=jotform-{Submission ID}", "contact_id=jotform-{#hash}",
 		"created_at={Submission Date}", "updated_at={Last Update Date}"}},
 }
@@ -98,6 +101,19 @@ func (t Tool) Apply(o Options, header []string) Options {
 		if _, err := parseTemplate(columns{names: header, skipped: make([]bool, len(header))}, template); err == nil && !given[field] {
 			o.Set, given[field] = append(o.Set, set), true
 		}
+	}
+	for _, place := range t.Places {
+		if field, template, _ := strings.Cut(place, "="); !given[field] {
+			for i, name := range header {
+				if name != "" && !strings.ContainsAny(name, "{}'") {
+					template = strings.Replace(template, fmt.Sprintf("{#%d}", i+1), "{"+name+"}", 1)
+				}
+			}
+			o.Hints = append(o.Hints, fmt.Sprintf("--set %s='%s'", field, template))
+		}
+	}
+	if o.TimeFormat == "" && len(o.Hints) > 0 {
+		o.Hints = append(o.Hints, fmt.Sprintf("(and --time-format dmy, mdy or another, if its times are not as in %q)", t.TimeFormat))
 	}
 	if o.TimeFormat == "" {
 		o.TimeFormat = t.TimeFormat

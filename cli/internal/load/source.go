@@ -156,7 +156,10 @@ var separator = regexp.MustCompile(`^sep=[^"\r\n]\r?\n`)
 // [ErrEncoding].
 func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 	const size = 256 << 10
-	buffered := bufio.NewReaderSize(in, size)
+	buffered, err := text(in, size)
+	if err != nil {
+		return nil, err
+	}
 	if name != "" {
 		encoding, err := htmlindex.Get(name)
 		if err != nil {

@@ -1,9 +1,13 @@
 package load
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -121,6 +125,13 @@ func TestFormsOfFiles(t *testing.T) {
 		{"Windows-1252 without a flag", windows, func(*Options) {}, "give --encoding windows-1252"},
 		{"an unknown encoding", file, func(o *Options) { o.Encoding = "ebcdic" }, `--encoding was given as "ebcdic"`},
 		{"an open quote", file + "b;\"c;2024\r\nd;e\r\n", func(*Options) {}, "line 3: a quoted field that is not closed"},
+		{"a workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", func(*Options) {}, "save its sheet"},
+		{"a zip from a pipe", "PK\x03\x04", func(*Options) {}, "unzip -p"},
+		{"gzip", "\x1f\x8b\x08", func(*Options) {}, "zcat"},
+		{"a page", "\r\n<!DOCTYPE html>", func(*Options) {}, "signed in"},
+		{"an array", "[ {\"entry_id\":1}]", func(*Options) {}, "jq -c"},
+		{"a PDF", "%PDF-1.7", func(*Options) {}, "as CSV"},
+		{"Parquet", "PAR1\x15", func(*Options) {}, "Parquet"},
 		{"a header alone in a longer file", "a", func(o *Options) { o.SkipRows = 1 }, "the file ends before its header"},
 	} {
 		got, err := records(t, tt.in, func(o *Options) { o.Format = CSV; tt.change(o) })
@@ -131,6 +142,53 @@ func TestFormsOfFiles(t *testing.T) {
 			}
 		case err != nil || !cmp.Equal(want, got):
 			t.Errorf("%s: %v, -want +got: %s", tt.name, err, cmp.Diff(want, got))
+		}
+	}
+	// A zip on the disk is read if it has one file.
+	for _, tt := range []struct {
+		files map[string]string
+		says  string
+	}{
+		{map[string]string{"Form.csv/Form.csv": file, "__MACOSX/Form.csv/._Form.csv": "\x00"}, ""},
+		{map[string]string{"a.csv": file, "b.csv": file}, "a zip of 2 files (a.csv, b.csv): unpack it"},
+		{map[string]string{"[Content_Types].xml": "", "xl/workbook.xml": ""}, "save its sheet"},
+		{map[string]string{"mimetype": "", "content.xml": ""}, "save its sheet"},
+		{map[string]string{"a.xls": "\xd0\xcf\x11\xe0\xa1\xb1"}, "save its sheet"},
+	} {
+		path := filepath.Join(t.TempDir(), "file.zip")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := zip.NewWriter(f)
+		for name, content := range tt.files {
+			if w, err := z.Create(name); err != nil {
+				t.Fatal(err)
+			} else if _, err := io.WriteString(w, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(z.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := records(t, "", func(o *Options) { o.Inputs[0].Open = func() (io.ReadCloser, error) { return os.Open(path) } })
+		if tt.says == "" && (err != nil || !cmp.Equal(want, got)) || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%v: %v, %v", tt.files, got, err)
+		}
+	}
+	// An export in another language names the flags that it needs.
+	for _, tt := range []struct{ tool, file, says string }{
+		{"google-forms", "Zeitstempel,Wie?\n", "--set created_at='{Zeitstempel}'"},
+		{"jotform", "Einreichungsdatum,Name\n", "--set created_at='{Einreichungsdatum}'"},
+		{"surveymonkey", "Teilnehmer-ID,Collector-ID,Erstellt,Geändert,Wie?\n,,,,Antwort\n",
+			"--set entry_id='surveymonkey-{Teilnehmer-ID}' --set contact_id='surveymonkey-{Teilnehmer-ID}' --set created_at='{Erstellt}' --set updated_at='{Geändert}'"},
+	} {
+		tool, err := csvrow.FindTool(tt.tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = records(t, tt.file, func(o *Options) { o.Tool = tool }); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v; want %s", tt.tool, err, tt.says)
 		}
 	}
 	// One damaged line costs one record alone.

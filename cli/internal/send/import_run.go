@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
@@ -56,7 +55,7 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
 	report := reporter{notes: s.Err, quiet: s.Quiet}
-	o.Guessed = report.guessed
+	o.Guessed, o.Mixed = report.guessed, report.mix
 	done := func() {}
 	if f.DryRun {
 		report.dry = dryIngest(o.Shape.Resource)
@@ -117,9 +116,6 @@ func openInputs(s *shell.Session, files []string) ([]load.Input, int64, error) {
 		if info.IsDir() {
 			return nil, 0, shell.Usagef("%s is a folder: name its files", name)
 		}
-		if strings.EqualFold(filepath.Ext(name), ".gz") {
-			return nil, 0, shell.Usagef("%s is compressed: zcat %s | lectern import … -", name, name)
-		}
 		total += info.Size()
 		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Again: info.Mode().IsRegular()})
 	}
@@ -175,7 +171,8 @@ type reporter struct {
 	quiet bool
 	dry   *ingest.Dry // of a dry run
 	kinds []*rejectKind
-	other int // rejects of further kinds
+	other int      // rejects of further kinds
+	mixed []string // notes about columns with numbers and texts
 }
 
 // rejectKind counts rejects with the same code and the same message, apart from values in the message.
@@ -218,6 +215,10 @@ func (r *reporter) guessed(file string, delimiter byte) {
 	}
 }
 
+func (r *reporter) mix(file string, c csvrow.Mixed) {
+	r.mixed = append(r.mixed, fmt.Sprintf("%s: the column %q has numbers and texts, %d and %d cells, such as %q: see --decimal and --text.", file, c.Column, c.Numbers, c.Texts, c.Text))
+}
+
 func (r *reporter) end(s *shell.Session, f importFlags, resource string, result load.Result, err error) error {
 	if errors.Is(err, load.ErrCSVFlags) {
 		return shell.Usage(err)
@@ -235,6 +236,12 @@ func (r *reporter) end(s *shell.Session, f importFlags, resource string, result 
 	}
 	if r.other > 0 {
 		s.Note("… and %d of other kinds; --rejects FILE takes them all.", r.other)
+	}
+	for _, note := range r.mixed[:min(len(r.mixed), mostKinds)] {
+		s.Note("%s", note)
+	}
+	if n := len(r.mixed) - mostKinds; n > 0 {
+		s.Note("… and %d more columns with numbers and texts.", n)
 	}
 	counts := fmt.Sprintf("%d new, %d changed, %d unchanged, %d rejected", result.Stored-result.Changed, result.Changed, result.Existing, result.Rejected)
 	switch {

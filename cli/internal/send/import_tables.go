@@ -29,9 +29,10 @@ type importEntries struct {
 	importFlags
 	tableFlags
 	shell.ServerFlags
-	Keep []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
-	Text []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
-	As   string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does. Files without ids need an API key too." placeholder:"TOOL"`
+	Keep    []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
+	Text    []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
+	Decimal string   `csv:"" default:"." help:"The decimal sign of numbers: a dot, or a comma as in 1.234,50. Default: ${default}." placeholder:"SIGN"`
+	As      string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does. Files without ids need an API key too." placeholder:"TOOL"`
 }
 
 // Help returns the text of lectern import entries --help: how columns become fields, and examples.
@@ -54,7 +55,10 @@ Examples:
 
 // Run sends the entries in the files, which are NDJSON or CSV.
 func (i *importEntries) Run(s *shell.Session, k *kong.Context) error {
-	columns, former := csvrow.Options{Keep: i.Keep, Text: i.Text}, formerRows{ServerFlags: i.ServerFlags, session: s, dry: i.DryRun}
+	if i.Decimal != "." && i.Decimal != "," {
+		return shell.Usagef("--decimal was given as %q; allowed: . or ,", i.Decimal)
+	}
+	columns, former := csvrow.Options{Keep: i.Keep, Text: i.Text, Comma: i.Decimal == ","}, formerRows{ServerFlags: i.ServerFlags, session: s, dry: i.DryRun}
 	if i.As != "" {
 		columns.Former = former.read
 	}

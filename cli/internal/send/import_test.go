@@ -34,7 +34,7 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 	for i := range 5 {
 		fmt.Fprintf(&table, "%d;31.1.2024\n4;%d.2.2024;\n;31.1.2024;\n%s;31.1.2024;\n", i, 31+i, strings.Repeat("x", 2000))
 	}
-	table.WriteString("a\x01;1.1.0000;\nb;1.1.2024;5\"x\n")
+	table.WriteString("a\x01;1.1.0000;\nb;1.1.2024;5\"x\n3;1.1.2024;1,5\n")
 	for _, tt := range []struct {
 		resource, records string
 		flags             []string
@@ -43,7 +43,7 @@ func TestDryRunSaysWhatTheRunSays(t *testing.T) {
 	}{
 		// Of eight rows, the second of an id is equal to the first.
 		{"entries", table.String(), []string{"--format", "csv", "--time-format", "dmy", "--set", "entry_id=e{id}", "--set", "contact_id={id}",
-			"--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at={day}"}, "4 new, 1542 changed, 1544 unchanged, 22 rejected", 19},
+			"--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at={day}"}, "4 new, 1542 changed, 1545 unchanged, 22 rejected", 20},
 		{"events", strings.Repeat(`{"entry_id":"e1","contact_id":"c","project_id":"pr_1","group_id":"g","embeddable_id":"m","event_type":"x","timestamp":"2024-01-01"}`+"\n", 3) +
 			`{"entry_id":"e1","contact_id":"c","project_id":"pr_1","group_id":"g","embeddable_id":"m","event_type":"flowpage.viewed","timestamp":"2024-01-01"}`,
 			nil, "1 new, 0 changed, 2 unchanged, 1 rejected", 1},
