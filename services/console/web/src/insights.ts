@@ -3,7 +3,6 @@ import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, EntryQuer
 import { collect } from "./api.ts";
 import { type Load, useLoad } from "./load.ts";
 import { type Bounds, calendarSpan, daysSpan, isCalendar, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
-import { toJSON } from "./numbers.ts";
 import { zone } from "./preferences.ts";
 import { here } from "./router.ts";
 import { dayStarts, isoDay } from "./time.ts";
@@ -74,22 +73,14 @@ export function sum(list: readonly Pick<Counted, "entries" | "started" | "comple
   return { entries: of("entries"), started: of("started"), completed: of("completed") };
 }
 
-/** lengthOf returns how many entries a list has, from the figure that counts them. It returns undefined for a list that no figure counts. */
-export async function lengthOf(client: Client, project: string, query: EntryQuery, signal: AbortSignal): Promise<number | undefined> {
-  const { embeddable_id, contact_id, group_id, completed, version, furthest_page, answer, answer_key, search, created_after, created_before } = query;
-  const period = { created_after, created_before };
-  if (contact_id || group_id || search) return undefined;
-  if (answer) {
-    if (!embeddable_id || !answer_key || completed !== undefined || version !== undefined || furthest_page !== undefined) return undefined;
-    const { values } = await client.answers(project, { embeddable_id, key: answer_key, ...period }, { signal });
-    return values.find((one) => toJSON(one.value) === answer)?.entries;
-  }
-  const part = (all: Pick<Counted, "entries" | "completed">) => (completed === undefined ? all.entries : completed ? all.completed : all.entries - all.completed);
-  // Versions may end at different pages. So only of one version, those that dropped off are those that did not complete.
-  if (version === undefined) return furthest_page === undefined ? part(sum(await counts(client, project, { embeddable_id, ...period, interval: "all" }, signal))) : undefined;
-  const funnel = embeddable_id ? await funnelOf(client, project, { embeddable_id, version, ...period }, signal) : undefined;
-  if (!funnel || furthest_page === undefined) return funnel && part(funnel);
-  return completed === false ? funnel.pages.find((one) => one.page_index === furthest_page)?.dropped : undefined;
+/** A list counts its entries up to this number, unless the visitor asks for more. */
+export const mostCounted = 10_000;
+
+/** lengthOf returns how many entries a list has. Unless it is to count all, it returns mostCounted + 1 for a longer list. */
+export async function lengthOf(client: Client, project: string, query: EntryQuery, all: boolean, signal: AbortSignal): Promise<number> {
+  const { sort: _, direction: __, ...of } = query;
+  const [row] = await client.entryCounts(project, { ...of, interval: "all", at_most: all ? undefined : mostCounted + 1 }, { signal });
+  return row?.entries ?? 0;
 }
 
 /** funnelOf reads the funnel of an embeddable, or of one version. Of one version, only its own views count. */

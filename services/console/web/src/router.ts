@@ -116,9 +116,10 @@ export function filtered(changes: Record<string, string>): string {
   return address(project, page, id, { ...Object.fromEntries(query), page: "", ...changes });
 }
 
-/** filter changes filters of the current page in its address. */
-export function filter(changes: Record<string, string>): void {
-  go(filtered(changes), { replace: true });
+/** filter changes filters of the current page in its address. A choice is a step of the history, so that Back undoes it. What the visitor types is not. */
+export function filter(changes: Record<string, string>, typed = false): void {
+  const to = filtered(changes);
+  go(to, { replace: typed || to === location.pathname + location.search });
 }
 
 /** startRouter makes links and the browser's buttons work without loading the page again. */

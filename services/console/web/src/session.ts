@@ -95,8 +95,7 @@ export function saveSession(other = session.peek()): void {
 
 /** endSession forgets the session of this tab. The page asks for another one at the same address. */
 export function endSession(): void {
-  session.value = null;
-  sessionStorage.removeItem(stored);
+  saveSession(null);
 }
 
 /**

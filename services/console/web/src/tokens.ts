@@ -35,8 +35,13 @@ export const beginSignIn = (): Promise<void> =>
 export function takeAnswer(): void {
   const answer = new URL(location.href);
   if (!settings || answer.pathname !== "/console/" || !answer.searchParams.has("state")) return;
-  const pending = JSON.parse(sessionStorage.getItem(item) ?? "null") as Pending | null;
-  sessionStorage.removeItem(item);
+  let pending: Pending | null = null;
+  try {
+    pending = JSON.parse(sessionStorage.getItem(item) ?? "null") as Pending | null;
+    sessionStorage.removeItem(item);
+  } catch {
+    // Storage is blocked: no sign-in can have begun here.
+  }
   go(pending?.to ?? "/console/", { replace: true });
   void attempt(async ({ finish }) => {
     if (!pending) throw new SignInError("This sign-in began in another tab", "Sign in again.");

@@ -68,7 +68,7 @@ function Questions({ project, of, questions, unreadable }: { project: string; of
   // An address can name the question that it is about. It does so once, so that the way back leads to where the visitor was.
   const wanted = here.value.query.get("key");
   useEffect(() => {
-    if (wanted !== null && jump(wanted)) filter({ key: "" });
+    if (wanted !== null && jump(wanted)) filter({ key: "" }, true);
   }, [wanted]);
   const open = (event: MouseEvent, key: string) => {
     if (!(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) && jump(key)) event.preventDefault();

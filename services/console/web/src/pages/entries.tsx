@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { answersOf, encodeNames, isText, Names, readable, text, words } from "../answers.ts";
 import { collect } from "../api.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
-import { created, lengthOf, usePeriod, useSpan } from "../insights.ts";
+import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useEmbeddables, useNames } from "../names.ts";
 import { fixedSpan } from "../period.ts";
@@ -62,12 +62,16 @@ export function Entries({ project }: { project: string }) {
     ready,
   );
   const { created_after, created_before } = query;
+  const [counted, setCounted] = useState(""); // the list that the visitor wants to be counted to its end
   const total = useLoad(
-    async ({ client, signal }) => (faults.length > 0 ? undefined : lengthOf(client, project, query, signal)),
-    ["total", key, faults, load.state === "failed"], // again with the list
+    async ({ client, signal }) => (faults.length > 0 ? undefined : lengthOf(client, project, query, counted === key, signal)),
+    ["total", key, faults, counted === key, load.state === "failed"], // again with the list
     ready,
   );
   const known = total.stale ? undefined : total.value;
+  const pager = (label: string, { entries, more }: { entries: Entry[]; more: boolean }) => (
+    <Pager label={label} page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} countAll={() => setCounted(key)} bounded={counted !== key} />
+  );
   const columns = chosen.columns ?? frequent(load.value?.entries ?? []);
   const filteredBy = filters.some((name) => place.get(name)) || period.named !== "0" || period.from || period.to;
   const lead = "What visitors answered: an entry for each of them and each embeddable.";
@@ -115,12 +119,12 @@ export function Entries({ project }: { project: string }) {
         <Faults faults={faults} />
       ) : (
         <Loaded load={found.state === "failed" ? { ...load, ...found, value: undefined } : load} what="entries" rows={8}>
-          {({ entries, more }) =>
-            entries.length > 0 ? (
+          {(list) =>
+            list.entries.length > 0 ? (
               <>
-                <Pager label="Pages of entries" page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} />
-                <Table project={project} entries={entries} columns={columns} chosen={chosen} />
-                {entries.length > 20 && <Pager label="Pages of entries, below" page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} />}
+                {pager("Pages of entries", list)}
+                <Table project={project} entries={list.entries} columns={columns} chosen={chosen} />
+                {list.entries.length > 20 && pager("Pages of entries, below", list)}
               </>
             ) : filteredBy || page > 1 ? (
               <Empty title="No entries">
@@ -166,14 +170,15 @@ function Faults({ faults }: { faults: string[] }) {
   );
 }
 
-function Pager({ label, page, shown, more, total }: { label: string; page: number; shown: number; more: boolean; total: number | undefined }) {
+function Pager({ label, page, shown, more, total, countAll, bounded }: { label: string; page: number; shown: number; more: boolean; total: number | undefined; countAll: () => void; bounded: boolean }) {
   const first = (page - 1) * rows + 1;
   const to = (page: number) => filtered({ page: page > 1 ? String(page) : "" });
   return (
     <nav class="pager" aria-label={label}>
       <span class="muted" data-total={total}>
-        {count(first)} to {count(first + shown - 1)}{total !== undefined && ` of ${count(total)}`}
+        {count(first)} to {count(first + shown - 1)}{total !== undefined && (bounded && more && total > mostCounted ? ` of more than ${count(mostCounted)}` : ` of ${count(total)}`)}
       </span>
+      {bounded && more && total !== undefined && total > mostCounted && <button type="button" class="quiet small" onClick={countAll}>Count all</button>}
       {page > 1 && <a class="button quiet" rel="prev" aria-keyshortcuts="k" href={to(page - 1)}>Previous</a>}
       {more && (page < lastPage ? <a class="button quiet" rel="next" aria-keyshortcuts="j" href={to(page + 1)}>Next</a> : <span class="muted">Narrow the filters to see more.</span>)}
     </nav>

@@ -6,7 +6,7 @@ import { counted, day, dayStarts, firstDay, isoDay, lastDay } from "../time.ts";
 
 function take({ currentTarget: { name, value, validity } }: { currentTarget: HTMLInputElement }) {
   // A date is invalid while its year is typed.
-  if (validity.valid) filter({ [name]: value });
+  if (validity.valid) filter({ [name]: value }, true);
 }
 
 /** PeriodFilter lets the visitor choose a named period, or own days. */

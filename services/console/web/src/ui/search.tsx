@@ -13,7 +13,7 @@ export function SearchField({ value }: { value: string }) {
   }, [value]);
   const take = (text: string) => {
     setShort(text !== "" && !isSearch(text));
-    if (text === "" || isSearch(text)) filter({ search: text });
+    if (text === "" || isSearch(text)) filter({ search: text }, true);
   };
   return (
     <label class="wide">

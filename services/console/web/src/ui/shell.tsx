@@ -56,7 +56,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
 
   const own = (chosen: string) => {
     ownZone.value = chosen;
-    filter({ tz: "" });
+    filter({ tz: "" }, true);
   };
 
   return (
