@@ -1,6 +1,7 @@
 package csvrow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -20,6 +21,7 @@ type times struct {
 	layouts []string // of package time; the one that matched last is the first
 	number  func(n float64) (t time.Time, local bool)
 	zone    *time.Location
+	format  string // its name or pattern
 }
 
 // CheckTimes returns an error unless format and zone are valid values of Options.TimeFormat and Options.TimeZone.
@@ -34,7 +36,7 @@ func newTimes(format, zone string) (*times, error) {
 	if format == "" && zone == "" {
 		return nil, nil
 	}
-	t := &times{}
+	t := &times{format: cmp.Or(format, "iso")}
 	if zone == "" {
 		zone = "UTC"
 	}
@@ -78,13 +80,16 @@ var (
 	// gmt matches an offset as Google Forms writes it, such as GMT+1.
 	gmt = regexp.MustCompile(`(?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?$`)
 	// meridiem matches a digit and the half of the day after the digit, such as 5 pm, 5 a.m. or 5PM.
-	meridiem = regexp.MustCompile(`(?i)(\d ?)([ap])\.?m\b\.?`)
+	meridiem = regexp.MustCompile(`(?i)(\d ?)([ap])\.? ?m\b\.?`)
+	// words are halves of the day and zones as Google Forms writes them in some languages.
+	words = strings.NewReplacer("午前", "AM", "午後", "PM", "上午", "AM", "下午", "PM", "오전", "AM", "오후", "PM",
+		" MEZ", " +01:00", " MESZ", " +02:00", " CET", " +01:00", " CEST", " +02:00", " OEZ", " +02:00", " OESZ", " +03:00", " EET", " +02:00", " EEST", " +03:00")
 )
 
 // plain rewrites the half of the day and the offset in text, such as p.m. and GMT+1, in the forms that package time
 // reads.
 func plain(text string) string {
-	text = meridiem.ReplaceAllStringFunc(text, func(s string) string {
+	text = meridiem.ReplaceAllStringFunc(words.Replace(text), func(s string) string {
 		m := meridiem.FindStringSubmatch(s)
 		return m[1] + strings.ToUpper(m[2]) + "M"
 	})
@@ -94,7 +99,7 @@ func plain(text string) string {
 	})
 }
 
-var clocks = []string{"", " 15:04", " 15:04:05", " 3:04 PM", " 3:04:05 PM", " 3:04PM", ", 15:04", ", 15:04:05", "T15:04:05"}
+var clocks = []string{"", " 15:04", " 15:04:05", " 3:04 PM", " 3:04:05 PM", " 3:04PM", ", 15:04", ", 15:04:05", ", 3:04 PM", ", 3:04:05 PM", "T15:04:05"}
 
 // combine returns the layouts of all combinations of a date, a clock and an offset. A date without a clock gets no
 // offset.
@@ -175,7 +180,7 @@ func (t *times) read(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	at, local, ok := t.parse(text)
 	if !ok {
-		return "", fmt.Errorf("%q is no time in the format of --time-format", text)
+		return "", fmt.Errorf("%q is no time in the format %s; --time-format says another, such as dmy, mdy or text", text, t.format)
 	}
 	if local {
 		wall := at

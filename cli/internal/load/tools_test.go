@@ -191,6 +191,15 @@ func TestFormsOfFiles(t *testing.T) {
 			t.Errorf("%s: %v; want %s", tt.tool, err, tt.says)
 		}
 	}
+	// An id of which a spreadsheet dropped digits would replace another entry.
+	cut := &ingest{}
+	lost, err := Run(t.Context(), Options{
+		Inputs: []Input{input("file.csv", "entry_id,contact_id,created_at\n5.56E+18,c,2024-03-01T10:00:00Z\n\"5,56E+18\",c,2024-03-01T10:00:00Z\n5E,c,2024-03-01T10:00:00Z\n")},
+		Shape:  csvrow.Entries(), Send: cut.send, Columns: csvrow.Options{Set: []string{"group_id=g", "embeddable_id=e", "project_id=p"}},
+	})
+	if err != nil || lost.Rejected != 2 || lost.Stored != 1 {
+		t.Errorf("%+v, %v", lost, err)
+	}
 	// One damaged line costs one record alone.
 	s := &ingest{}
 	damaged := bytes.ReplaceAll([]byte(file+"b;c;2024-03-01T10:00:00Z;x\r\n"), []byte(";x"), []byte(";\xff"))
