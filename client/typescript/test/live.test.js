@@ -184,12 +184,14 @@ describe("a local run", { timeout: 600_000 }, () => {
     const { version } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
     const packed = join(folder, `lectern-client-${version}.tgz`);
     const { stdout: listing } = await run("tar", ["tzf", packed]);
-    for (const name of ["package.json", "README.md", "LICENSE", "dist/index.js", "dist/index.d.ts"]) assert.match(listing, new RegExp(`^package/${name}$`, "m"));
+    for (const name of ["package.json", "README.md", "LICENSE", "dist/index.js", "dist/index.d.ts", "dist/cjs/index.js", "dist/cjs/index.d.ts"]) assert.match(listing, new RegExp(`^package/${name}$`, "m"));
     assert.doesNotMatch(listing, /test|node_modules|src/);
     await npm(fresh, "install", "--offline", "--no-audit", "--no-fund", packed);
     await run(join(here, "node_modules/.bin/tsc"), ["--project", fresh]).catch(({ stdout }) => assert.fail(stdout));
     const { stdout } = await run("node", [join(fresh, "read.js")], { env: { ...process.env, LECTERN_URL: url, LECTERN_API_KEY: key } });
     assert.equal(stdout, "10000 entries, entry_not_found\n");
+    const { stdout: required } = await run("node", [join(fresh, "required.cjs")]);
+    assert.equal(required, "CommonJS: connection error\n");
   });
 
   test("the nightly export of the documentation runs through a rotation of its key and a restart of the service", async (t) => {
