@@ -168,7 +168,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	redisURL, err := r.startRedis()
+	redisURL, err := r.startRedis(ctx)
 	if err != nil {
 		return err
 	}

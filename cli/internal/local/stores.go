@@ -18,7 +18,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/lectern-dev/lectern/cli/internal/databases"
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/redis/redisdb"
 )
 
 // logs returns the writer for the log of the named part of a run, such as postgres.
@@ -156,9 +158,21 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stor
 // only then.
 const redisTick = 50 * time.Millisecond
 
-// startRedis returns the URL of the Redis to use. If REDIS_URL is not set, startRedis starts a Redis in process.
-func (r *run) startRedis() (string, error) {
+// startRedis returns the URL of the Redis to use: that of REDIS_URL, which must answer, or of a Redis in process.
+func (r *run) startRedis(ctx context.Context) (string, error) {
 	if named := r.Environ["REDIS_URL"]; named != "" {
+		var cfg redisdb.Config
+		if err := config.Load(&cfg, r.Environ); err != nil {
+			return "", err
+		}
+		client, err := redisdb.Open(cfg, redisdb.Options{})
+		if err != nil {
+			return "", err
+		}
+		defer client.Close()
+		if err := client.Reach(ctx); err != nil {
+			return "", fmt.Errorf("the Redis of REDIS_URL does not answer: %w", err)
+		}
 		return named, nil
 	}
 	password := rand.Text()
