@@ -14,7 +14,12 @@ type Removed struct {
 	// More reports that the request reached the server's bound for one request. The caller repeats the request to
 	// remove the rest.
 	More bool `json:"more,omitzero"`
+	// Cursor is where the next request of a purge goes on, or empty after the last request.
+	Cursor string `json:"cursor,omitzero"`
 }
+
+// Unfinished reports whether a purge needs another request.
+func (r Removed) Unfinished() bool { return r.More || r.Cursor != "" }
 
 // EraseEntry removes an entry and its events permanently: the server rejects later data for the entry's id. Erasing an
 // erased entry does no harm.
@@ -33,14 +38,20 @@ func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID s
 }
 
 // Purge removes entries that were last updated before a time, with their events, and older events whose entry never
-// arrived. One request removes at most 10,000 entries. With dryRun, the server counts the entries and events and
-// removes nothing. Repeating Purge does no harm.
+// arrived. One request removes at most 10,000 entries, and searches a part of the events. With dryRun, the server counts
+// the entries and events and removes nothing. Repeating Purge does no harm.
 func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Removed, error) {
+	return a.PurgeFrom(ctx, projectID, before, dryRun, "")
+}
+
+// PurgeFrom goes on with a purge at the Cursor of the answer before.
+func (a *Administrator) PurgeFrom(ctx context.Context, projectID string, before time.Time, dryRun bool, cursor string) (Removed, error) {
 	var removed Removed
 	wanted := struct {
 		UpdatedBefore time.Time `json:"updated_before"`
 		DryRun        bool      `json:"dry_run"`
-	}{before.UTC(), dryRun}
+		Cursor        string    `json:"cursor,omitempty"`
+	}{before.UTC(), dryRun, cursor}
 	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted, &removed)
 	return removed, err
 }

@@ -24,28 +24,40 @@ type job struct {
 	days    int // of projects whose Project sets none; 0: for ever
 }
 
-// run removes the old entries of each due project, one project after the other. It continues after a failed project,
-// and its error then has the number of failed projects. When ctx ends, the remaining projects count as failed. It stops
-// at once if the entries service refuses the key.
+// run removes the old entries of all due projects, one request for each project in turn. So a large project does not
+// hold the others up. run continues after a failed project, and its error then has the number of failed projects. When
+// ctx ends, the unfinished projects count as failed. run stops at once if the entries service refuses the key.
 func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	due := j.due(ctx, projects)
 	failed := 0
 	var all client.Removed
+	waiting := make([]*purge, len(due))
 	for i, p := range due {
-		if ctx.Err() != nil {
-			failed += len(due) - i
-			j.log.ErrorContext(ctx, "the time is over: the job did not reach some projects", slog.Int("projects", len(due)-i), slog.Any("error", context.Cause(ctx)))
-			break
+		waiting[i] = j.purge(p)
+	}
+	for len(waiting) > 0 && ctx.Err() == nil {
+		p := waiting[0]
+		waiting = waiting[1:]
+		one, err := j.entries.PurgeFrom(ctx, p.project, p.before, false, p.cursor)
+		p.entries, p.events, p.cursor = p.entries+one.Entries, p.events+one.Events, one.Cursor
+		all.Entries, all.Events = all.Entries+one.Entries, all.Events+one.Events
+		counts := []any{slog.Int("entries", p.entries), slog.Int("events", p.events)}
+		switch {
+		case err != nil:
+			failed++
+			p.log.ErrorContext(ctx, "could not remove all old entries of a project", append(counts, slog.Any("error", err))...)
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusUnauthorized {
+				return fmt.Errorf("the entries service does not accept the key RETENTION_ADMIN_API_KEY; allowed: a key of its ADMIN_API_KEYS, without the name: %w", err)
+			}
+		case one.Unfinished():
+			waiting = append(waiting, p)
+		default:
+			p.log.InfoContext(ctx, "removed the old entries of a project", counts...)
 		}
-		removed, err := j.purge(ctx, p)
-		all.Entries, all.Events = all.Entries+removed.Entries, all.Events+removed.Events
-		if err == nil {
-			continue
-		}
-		failed++
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusUnauthorized {
-			return fmt.Errorf("the entries service does not accept the key RETENTION_ADMIN_API_KEY; allowed: a key of its ADMIN_API_KEYS, without the name: %w", err)
-		}
+	}
+	if n := len(waiting); n > 0 {
+		failed += n
+		j.log.ErrorContext(ctx, "the time is over: the job did not finish some projects", slog.Int("projects", n), slog.Any("error", context.Cause(ctx)))
 	}
 	j.log.InfoContext(ctx, "done", slog.Int("projects", len(due)), slog.Int("failed", failed),
 		slog.Int("entries", all.Entries), slog.Int("events", all.Events))
@@ -90,26 +102,20 @@ func (j *job) skip(ctx context.Context, p *v1alpha1.Project, reason string) {
 // 0 means for ever.
 func (j *job) daysOf(p *v1alpha1.Project) int { return cmp.Or(int(p.Spec.RetentionDays), j.days) }
 
-// purge removes the entries that are older than the retention of p's project, and logs their number. It repeats the
-// request until no such entry is left. If a request fails, the result all still counts the entries that were removed
-// before.
-func (j *job) purge(ctx context.Context, p *v1alpha1.Project) (all client.Removed, err error) {
+// purge is the removal of one project's old entries: where the next request goes on, and what is removed so far.
+type purge struct {
+	project         string
+	before          time.Time
+	cursor          string
+	entries, events int
+	log             *slog.Logger
+}
+
+// purge returns the removal of the entries that are older than the retention of p's project.
+func (j *job) purge(p *v1alpha1.Project) *purge {
 	days := j.daysOf(p)
 	before := j.now.Add(-time.Duration(days) * 24 * time.Hour).UTC().Truncate(time.Second)
-	log := j.log.With(slog.String("namespace", p.Namespace), slog.String("name", p.Name), slog.String("project_id", p.Spec.ProjectID),
-		slog.Int("days", days), slog.Time("updated_before", before))
-	for more := true; more; {
-		var one client.Removed
-		if one, err = j.entries.Purge(ctx, p.Spec.ProjectID, before, false); err != nil {
-			break
-		}
-		all.Entries, all.Events, more = all.Entries+one.Entries, all.Events+one.Events, one.More
-	}
-	counts := []any{slog.Int("entries", all.Entries), slog.Int("events", all.Events)}
-	if err != nil {
-		log.ErrorContext(ctx, "could not remove all old entries of a project", append(counts, slog.Any("error", err))...)
-		return all, err
-	}
-	log.InfoContext(ctx, "removed the old entries of a project", counts...)
-	return all, nil
+	return &purge{project: p.Spec.ProjectID, before: before, log: j.log.With(
+		slog.String("namespace", p.Namespace), slog.String("name", p.Name), slog.String("project_id", p.Spec.ProjectID),
+		slog.Int("days", days), slog.Time("updated_before", before))}
 }

@@ -22,9 +22,9 @@ import (
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=list
 
 const (
-	// requestTimeout bounds one request to the entries service. The service removes up to 10,000 entries for a request,
-	// and may have to read all events of the project.
-	requestTimeout = 10 * time.Minute
+	// requestTimeout bounds one request to the entries service, which removes up to 10,000 entries, or searches a part of
+	// the events.
+	requestTimeout = 2 * time.Minute
 
 	// attempts is how often the job sends one request at most. So attempts also bounds how long a failing project
 	// delays the other projects.

@@ -34,7 +34,7 @@ type entries struct {
 	URL string
 
 	mu    sync.Mutex
-	asked []string // "project updated_before", in order
+	asked []string // "project updated_before cursor", in order
 }
 
 // startEntries starts an entries service. answer returns the status and the body for the nth request of a project,
@@ -47,6 +47,7 @@ func startEntries(t *testing.T, answer func(w http.ResponseWriter, project strin
 		var body struct {
 			UpdatedBefore string `json:"updated_before"`
 			DryRun        *bool  `json:"dry_run"`
+			Cursor        string `json:"cursor"`
 		}
 		text, err := io.ReadAll(r.Body)
 		if err != nil || json.Unmarshal(text, &body) != nil || body.DryRun == nil || *body.DryRun {
@@ -57,7 +58,7 @@ func startEntries(t *testing.T, answer func(w http.ResponseWriter, project strin
 			t.Errorf("%s %s with the key %q", r.Method, r.URL.Path, r.Header.Get("X-Api-Key"))
 		}
 		e.mu.Lock()
-		e.asked = append(e.asked, project+" "+body.UpdatedBefore)
+		e.asked = append(e.asked, strings.TrimSpace(project+" "+body.UpdatedBefore+" "+body.Cursor))
 		times[project]++
 		n := times[project]
 		e.mu.Unlock()
@@ -160,11 +161,13 @@ func TestRetention(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case project == "pr_busy" && n == 2:
 			w.WriteHeader(http.StatusTooManyRequests)
+		case project == "pr_busy" && n == 3:
+			_, _ = io.WriteString(w, `{"entries":0,"events":0,"cursor":"c3"}`)
 		case project == "pr_failing":
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, `{"error":{"code":"internal","message":"The server failed."}}`)
 		case project == "pr_large" && n < 3:
-			_, _ = io.WriteString(w, `{"entries":10000,"events":2,"more":true}`)
+			_, _ = fmt.Fprintf(w, `{"entries":10000,"events":2,"more":true,"cursor":"c%d"}`, n)
 		default:
 			_, _ = io.WriteString(w, `{"entries":3,"events":4,"more":false}`)
 		}
@@ -179,14 +182,15 @@ func TestRetention(t *testing.T) {
 	}
 	want := []string{
 		"pr_busy 2030-03-30T12:00:00Z", "pr_busy 2030-03-30T12:00:00Z", "pr_busy 2030-03-30T12:00:00Z", "pr_default 2029-03-31T12:00:00Z",
-		"pr_failing 2030-03-01T12:00:00Z", "pr_large 1930-04-25T12:00:00Z", "pr_large 1930-04-25T12:00:00Z", "pr_large 1930-04-25T12:00:00Z",
+		"pr_failing 2030-03-01T12:00:00Z", "pr_large 1930-04-25T12:00:00Z", "pr_busy 2030-03-30T12:00:00Z c3", "pr_large 1930-04-25T12:00:00Z c1",
+		"pr_large 1930-04-25T12:00:00Z c2",
 	}
 	if diff := gocmp.Diff(want, e.asked); diff != "" {
 		t.Errorf("the entries service was asked (-want +got):\n%s", diff)
 	}
 	got := said(log, removedLine, "namespace", "name", "project_id", "days", "entries", "events")
 	want = []string{
-		c.Namespace + " busy pr_busy 1 3 4", c.Namespace + " default pr_default 365 3 4", second + " large pr_large 36500 20003 8",
+		c.Namespace + " default pr_default 365 3 4", c.Namespace + " busy pr_busy 1 3 4", second + " large pr_large 36500 20003 8",
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
@@ -252,7 +256,7 @@ func TestRetentionTimeout(t *testing.T) {
 	if got := said(log, failedLine, "project_id", "error"); !slices.Equal(got, []string{"pr_1 RETENTION_TIMEOUT (1s) is over"}) {
 		t.Errorf("failed: %q", got)
 	}
-	if got := said(log, "the time is over: the job did not reach some projects", "projects"); !slices.Equal(got, []string{"1"}) {
+	if got := said(log, "the time is over: the job did not finish some projects", "projects"); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("without a turn: %q", got)
 	}
 }

@@ -100,21 +100,26 @@ func TestEraseAll(t *testing.T) {
 
 func TestPurge(t *testing.T) {
 	t.Parallel()
-	r := newRemover(t, `{"entries":12000,"events":5,"dry_run":true}`, `{"entries":12000,"events":5,"dry_run":true}`,
-		`{"entries":10000,"events":3,"more":true}`, `{"entries":2000,"events":2}`)
+	r := newRemover(t, `{"entries":12000,"events":3,"dry_run":true,"more":true,"cursor":"d"}`, `{"entries":0,"events":2,"dry_run":true}`,
+		`{"entries":12000,"events":5,"dry_run":true}`,
+		`{"entries":10000,"events":3,"more":true,"cursor":"c"}`, `{"entries":2000,"events":2,"cursor":"e"}`, `{"entries":0,"events":0}`)
 	if got := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "purge", "--older-than", "400d", "--dry-run")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
 	if got := clitest.Decode[client.Removed](t, clitest.Must(t, r.environ(), "", "purge", "--before", "2025-01-01")); got != (client.Removed{Entries: 12000, Events: 5}) {
 		t.Errorf("%+v", got)
 	}
-	ask := func(before string, dry bool) string {
-		return fmt.Sprintf(`POST /internal/projects/pr_1/purge {"updated_before":%q,"dry_run":%t}`, before, dry)
+	ask := func(before string, dry bool, cursor string) string {
+		return fmt.Sprintf(`POST /internal/projects/pr_1/purge {"updated_before":%q,"dry_run":%t%s}`, before, dry, cursor)
 	}
 	// The time of the commands' clock is always noon of 2026-11-01.
 	ago := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, -400).Format(time.RFC3339)
 	const date = "2025-01-01T00:00:00Z"
-	if diff := cmp.Diff([]string{ask(ago, true), ask(date, true), ask(date, false), ask(date, false)}, r.asked); diff != "" {
+	want := []string{
+		ask(ago, true, ""), ask(ago, true, `,"cursor":"d"`), ask(date, true, ""),
+		ask(date, false, ""), ask(date, false, `,"cursor":"c"`), ask(date, false, `,"cursor":"e"`),
+	}
+	if diff := cmp.Diff(want, r.asked); diff != "" {
 		t.Error(diff)
 	}
 }

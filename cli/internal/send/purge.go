@@ -43,23 +43,25 @@ func (p *Purge) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	found, err := admin.Purge(s.Context, p.Project, before, true)
-	if err != nil {
-		return shell.AdviseAdministrator(err)
+	var found client.Removed
+	for more := true; more; {
+		some, err := admin.PurgeFrom(s.Context, p.Project, before, true, found.Cursor)
+		if err != nil {
+			return shell.AdviseAdministrator(err)
+		}
+		found = client.Removed{Entries: found.Entries + some.Entries, Events: found.Events + some.Events, Cursor: some.Cursor}
+		more = some.Cursor != ""
 	}
 	s.Note("Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
 	if p.DryRun {
 		return p.PrintValue(s, found)
 	}
-	total := int64(found.Entries)
-	if found.More {
-		total = 0 // the server did not count to the end
-	}
 	var removed client.Removed
-	count := newCounter(s, total)
+	count := newCounter(s, int64(found.Entries))
 	defer count.done()
+	cursor := ""
 	for more := true; more; {
-		some, err := admin.Purge(s.Context, p.Project, before, false)
+		some, err := admin.PurgeFrom(s.Context, p.Project, before, false, cursor)
 		removed.Entries += some.Entries
 		removed.Events += some.Events
 		if err != nil {
@@ -68,7 +70,7 @@ func (p *Purge) Run(s *shell.Session) error {
 			return shell.AdviseAdministrator(err)
 		}
 		count.add(some.Entries, "%d entries with %d events", removed.Events)
-		more = some.More
+		more, cursor = some.Unfinished(), some.Cursor
 	}
 	count.done()
 	return p.PrintValue(s, removed)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -162,8 +163,13 @@ func TestPurge(t *testing.T) {
 
 	// Entries 1 to 10,199 are old, each with a page view, and so is an orphan.
 	checkRemoval(t, s, "POST", internalProject+"/purge", dry, `{"entries":10199,"events":10201,"dry_run":true}`)
-	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":10000,"events":10000,"more":true}`)
-	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":199,"events":201}`)
+	first := purge(t, s, internalProject, limit, "")
+	if first.Cursor == "" || first != (purged{Entries: 10000, Events: 10000, More: true, Cursor: first.Cursor}) {
+		t.Errorf("the first request: %+v", first)
+	}
+	if second := purge(t, s, internalProject, limit, first.Cursor); second != (purged{Entries: 199, Events: 201}) {
+		t.Errorf("the second request: %+v", second)
+	}
 	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":0,"events":0}`)
 	checkRemoval(t, s, "POST", internalProject+"/purge", dry, `{"entries":0,"events":0,"dry_run":true}`)
 
@@ -182,6 +188,54 @@ func TestPurge(t *testing.T) {
 	s.MustIngest(t, "entries", newEntry(project, "en_0000001", at(9000)))
 	if a := s.Get(t, key, "/projects/"+project+"/entries/en_0000001"); a.Status != 200 {
 		t.Errorf("a purged entry that came back: %d", a.Status)
+	}
+}
+
+// purged is the answer to a purge.
+type purged struct {
+	Entries, Events int
+	More            bool
+	Cursor          string
+}
+
+// purge sends a request to purge, from the cursor of the answer before.
+func purge(t testing.TB, s *servicetest.Service, internalProject string, before time.Time, cursor string) (p purged) {
+	t.Helper()
+	body := strings.Replace(purgeBody(before), "}", fmt.Sprintf(`, "cursor": %q}`, cursor), 1)
+	if cursor == "" {
+		body = purgeBody(before)
+	}
+	a := administer(t, s, "POST", internalProject+"/purge", body)
+	if err := json.Unmarshal(a.Body, &p); a.Status != 200 || err != nil {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	return p
+}
+
+// TestLongPurgeOfManyEvents checks that one request searches a part of the events, and the next one goes on there.
+func TestLongPurgeOfManyEvents(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	s, project, _ := shared(t)
+	internalProject := internalPath(project)
+	fill(t, s, project, 300_000)
+	s.MustIngest(t, "events", pageView(project, "orphan", 1, at(1)))
+	var want, got []purged
+	want = append(want, purged{Entries: 2999, Events: 2999, More: true}, purged{Events: 1}, purged{}, purged{})
+	for range 2 { // the second round finds nothing, which must not make a client without a cursor repeat its request
+		cursor := ""
+		for {
+			began := time.Now()
+			p := purge(t, s, internalProject, at(1500), cursor)
+			t.Logf("%+v after %v", p, time.Since(began))
+			cursor, p.Cursor = p.Cursor, ""
+			if got = append(got, p); cursor == "" {
+				break
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -291,6 +345,8 @@ func TestRemovalRefuses(t *testing.T) {
 		{"future", "POST", purge, `{"updated_before":"2222-01-01"}`, 400, "invalid_body", []string{"2222-01-01", "in the past"}},
 		{"dry_run is a text", "POST", purge, `{"updated_before":"2022-01-01","dry_run":"yes"}`, 400, "invalid_body", []string{`"yes"`, "true or false"}},
 		{"dry_run is a number", "POST", purge, `{"updated_before":"2022-01-01","dry_run":1}`, 400, "invalid_body", []string{"true or false"}},
+		{"cursor", "POST", purge, `{"updated_before":"2022-01-01","cursor":"AQ"}`, 400, "invalid_body", []string{`"AQ"`, "the cursor of the answer before"}},
+		{"cursor is a number", "POST", purge, `{"updated_before":"2022-01-01","cursor":1}`, 400, "invalid_body", []string{"the cursor of the answer before"}},
 		{"unknown field", "POST", purge, `{"updated_before":"2022-01-01","dryrun":true}`, 400, "invalid_body", []string{`"dryrun"`, `"dry_run"`}},
 		{"field twice", "POST", purge, `{"updated_before":"2022-01-01","updated_before":"2023-01-01"}`, 400, "invalid_body", nil},
 		{"array", "POST", purge, `[]`, 400, "invalid_body", []string{"not a JSON object"}},

@@ -49,23 +49,31 @@ func (b Binding) Cursor(p lists.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
 }
 
-// position returns the position in the parameter "cursor" of q, or start if the request has no cursor. A text that
-// [Binding.Cursor] did not make for the same binding is a fault of q, and so is a key outside Least and Most.
+// position returns the position in the parameter "cursor" of q, or start if the request has no cursor. A text
+// without a [Binding.Position] is a fault of q.
 func (b Binding) position(q *Query, start lists.Position) lists.Position {
 	const name = "cursor"
 	if !q.Has(name) {
 		return start
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(q.Text(name))
-	if err == nil && len(raw) >= cursorHead+checkBytes && raw[0] == cursorVersion {
-		p := lists.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
-		// Compare the text, because DecodeString ignores line breaks in a text.
-		if q.Text(name) == b.Cursor(p) && p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID)) {
-			return p
-		}
+	p, ok := b.Position(q.Text(name))
+	if !ok {
+		q.Fail(name, "the cursor of the previous answer, with the same project, list, sort, direction and filters")
+		return start
 	}
-	q.Fail(name, "the cursor of the previous answer, with the same project, list, sort, direction and filters")
-	return start
+	return p
+}
+
+// Position returns the position in the text of a cursor. ok is false if [Binding.Cursor] did not make the text for the
+// same binding, or its key is outside Least and Most.
+func (b Binding) Position(text string) (p lists.Position, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < cursorHead+checkBytes || raw[0] != cursorVersion {
+		return p, false
+	}
+	p = lists.Position{Key: int64(binary.BigEndian.Uint64(raw[1:])), ID: string(raw[cursorHead : len(raw)-checkBytes])}
+	// Compare the text, because DecodeString ignores line breaks in a text.
+	return p, text == b.Cursor(p) && p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID))
 }
 
 func (b Binding) check(body []byte) [sha256.Size]byte {

@@ -2,13 +2,16 @@ package api
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/postgres/lists"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/wire"
 
@@ -22,10 +25,11 @@ type Remover interface {
 	// EraseContact removes all entries of a contact for good, and the entries that an event of the contact names.
 	EraseContact(ctx context.Context, projectID, contactID string) (change.Removed, error)
 	// Purge removes the entries that were last updated before a time, in Unix microseconds. Purge also removes the
-	// events of an id without an entry if all of them are older. One call removes only a part if there is much data.
-	Purge(ctx context.Context, projectID string, before int64) (change.Removed, error)
-	// Older returns how much Purge would remove if the caller repeated Purge until the end.
-	Older(ctx context.Context, projectID string, before int64) (change.Removed, error)
+	// events of an id without an entry if all of them are older. One call removes only a part if there is much data. The
+	// next call goes on after the id next.
+	Purge(ctx context.Context, projectID string, before int64, after string) (r change.Removed, next string, err error)
+	// Older returns how much Purge would remove with the same arguments.
+	Older(ctx context.Context, projectID string, before int64, after string) (r change.Removed, next string, err error)
 	// Project removes the data that the service holds about a project. One call removes only a part if there is much
 	// data.
 	Project(ctx context.Context, projectID string) (change.Removed, error)
@@ -89,51 +93,73 @@ func (m *removal) purge(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return nil, err
 	}
-	before, dryRun, err := readPurge(w, r)
+	before, after, dryRun, err := readPurge(w, r, project)
 	if err != nil {
 		return nil, err
 	}
-	if dryRun {
-		older, err := m.store.Older(r.Context(), project, before)
-		if err != nil {
-			return nil, err
-		}
-		return counted{older, true}, nil
+	a := purged{DryRun: dryRun}
+	next, do := "", m.store.Older
+	if !dryRun {
+		defer m.hint(project)
+		do = m.store.Purge
 	}
-	defer m.hint(project)
-	return m.store.Purge(r.Context(), project, before)
+	a.Removed, next, err = do(r.Context(), project, before, after)
+	if a.More {
+		a.Cursor = purgeOf(project, before).Cursor(lists.Position{ID: next})
+		// Clients of version 0.1.0 repeat a purge without a cursor, and would not end if nothing was removed.
+		a.More = dryRun || after != "" || a.Entries+a.Events > 0
+	}
+	return a, err
 }
 
-// counted is the answer to a purge in a dry run: how much a purge would remove. DryRun is always true.
-type counted struct {
+// purged is the answer to a purge: how much was removed, or would be removed in a dry run.
+type purged struct {
 	change.Removed
-	DryRun bool `json:"dry_run"`
+	DryRun bool   `json:"dry_run,omitzero"`
+	Cursor string `json:"cursor,omitzero"`
 }
 
-// readPurge reads the body of a purge: the time updated_before, in Unix microseconds, and dry_run, which is false by
-// default. readPurge refuses a time in the future.
-func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun bool, err error) {
-	const allowed = `{"updated_before": "2025-01-31T00:00:00Z", "dry_run": true}, of which dry_run may be left out`
+// LogValue returns the counts alone, because a cursor has the id of an entry.
+func (p purged) LogValue() slog.Value { return slog.AnyValue(p.Removed) }
+
+// purgeOf returns the binding of the cursors of a purge.
+func purgeOf(project string, before int64) httpapi.Binding {
+	return httpapi.Binding{Project: project, List: "purge", Filters: map[string]string{"updated_before": strconv.FormatInt(before, 10)}}
+}
+
+// readPurge reads the body of a purge: the time updated_before, in Unix microseconds, the id in the cursor, and dry_run,
+// which is false by default. readPurge refuses a time in the future.
+func readPurge(w http.ResponseWriter, r *http.Request, project string) (before int64, after string, dryRun bool, err error) {
+	const allowed = `{"updated_before": "2025-01-31T00:00:00Z", "cursor": "…", "dry_run": true}, of which cursor and dry_run may be left out`
 	var fields struct {
 		UpdatedBefore jsontext.Value `json:"updated_before"`
+		Cursor        jsontext.Value `json:"cursor"`
 		DryRun        jsontext.Value `json:"dry_run"`
 	}
 	if err := httpapi.ReadJSON(w, r, &fields, allowed); err != nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
 	if !httpapi.Given(fields.UpdatedBefore) {
-		return 0, false, httpapi.InvalidBody(`has no "updated_before"`, allowed)
+		return 0, "", false, httpapi.InvalidBody(`has no "updated_before"`, allowed)
 	}
 	if before, err = readPast("updated_before", fields.UpdatedBefore); err != nil {
-		return 0, false, err
+		return 0, "", false, err
+	}
+	if httpapi.Given(fields.Cursor) {
+		text, _ := httpapi.JSONText(fields.Cursor)
+		p, ok := purgeOf(project, before).Position(text)
+		if !ok {
+			return 0, "", false, httpapi.InvalidField("cursor", fields.Cursor.String(), "the cursor of the answer before, with the same project and updated_before")
+		}
+		after = p.ID
 	}
 	if httpapi.Given(fields.DryRun) {
 		dryRun = fields.DryRun.Kind() == 't'
 		if !dryRun && fields.DryRun.Kind() != 'f' {
-			return 0, false, httpapi.InvalidField("dry_run", fields.DryRun.String(), "true or false")
+			return 0, "", false, httpapi.InvalidField("dry_run", fields.DryRun.String(), "true or false")
 		}
 	}
-	return before, dryRun, nil
+	return before, after, dryRun, nil
 }
 
 // restored is the answer to a request to record lost history: how many projects it passed, and the id for the next

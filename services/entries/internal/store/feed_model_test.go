@@ -286,7 +286,7 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 			}
 		case 7:
 			before := int64(second.Draw(t, "before")) * 1e6
-			write(func(ctx context.Context) error { _, err := m.Purge(ctx, project, before); return err })
+			write(func(ctx context.Context) error { _, _, err := m.Purge(ctx, project, before, ""); return err })
 		case 8:
 			if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
 				writing.kill()

@@ -73,18 +73,24 @@ LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2`
 )
 
-// windowEvents is how many events a window has. A window also has all further events of its last entry.
-const windowEvents = 20_000
+const (
+	// windowEvents is how many events a window has. A window also has all further events of its last entry.
+	windowEvents = 20_000
+
+	// windowsByRequest is how many windows one request searches at most.
+	windowsByRequest = 10
+)
 
 // Purge removes the entries that were last updated before a time, in Unix microseconds, with their events. Purge also
 // removes the events of an id without an entry if all of them are from before that time.
 //
-// One call removes the data of at most 10,000 ids. More in the result is true if there is more to remove. The result
-// counts the removed records, even if there is an error. Purge can be repeated.
-func (m *Remover) Purge(ctx context.Context, projectID string, before int64) (change.Removed, error) {
-	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), left: removedByRequest}
-	err := p.run(ctx)
-	return p.removed, err
+// One call removes the data of at most 10,000 ids, and searches a part of the events, after the id after. More in the
+// result is true if there may be more to remove. The next call goes on after the id next. The result counts the removed
+// records, even if there is an error. Purge can be repeated.
+func (m *Remover) Purge(ctx context.Context, projectID string, before int64, after string) (r change.Removed, next string, err error) {
+	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), after: after, left: removedByRequest}
+	err = p.run(ctx)
+	return p.removed, p.after, err
 }
 
 // purge is the state of one call of [Remover.Purge] or [Remover.Older].
@@ -92,7 +98,8 @@ type purge struct {
 	*Remover
 	projectID string
 	before    pgtype.Timestamptz
-	left      int // how many more transactions the call may run
+	after     string // the last id of the windows that were searched; no id is empty
+	left      int    // how many more transactions the call may run
 	removed   change.Removed
 }
 
@@ -103,12 +110,11 @@ func (p *purge) run(ctx context.Context) error {
 	if err := p.each(ctx, entries, stillBefore); err != nil || p.removed.More {
 		return err
 	}
-	return p.windows(ctx, func(after, end string) (done bool, err error) {
+	return p.windows(ctx, func(end string) error {
 		orphans := func(ctx context.Context) ([]string, error) {
-			return p.ids(ctx, orphansBefore, p.projectID, p.before, after, end, removedAtOnce)
+			return p.ids(ctx, orphansBefore, p.projectID, p.before, p.after, end, removedAtOnce)
 		}
-		err = p.each(ctx, orphans, stillOrphans)
-		return p.removed.More, err
+		return p.each(ctx, orphans, stillOrphans)
 	})
 }
 
@@ -135,37 +141,40 @@ func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, 
 	}
 }
 
-// Older returns how many entries and events [Remover.Purge] would remove now, if the caller repeated Purge until the
-// end.
-func (m *Remover) Older(ctx context.Context, projectID string, before int64) (all change.Removed, err error) {
-	at := pgdb.Timestamp(before)
-	if err := m.pool.QueryRow(ctx, []any{&all.Entries}, countEntriesBefore, projectID, at); err != nil {
-		return all, err
+// Older returns how many entries and events [Remover.Purge] would remove now. One call counts a part of the events, as
+// Purge searches them, and the first call counts the entries.
+func (m *Remover) Older(ctx context.Context, projectID string, before int64, after string) (r change.Removed, next string, err error) {
+	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), after: after}
+	if after == "" {
+		if err := m.pool.QueryRow(ctx, []any{&p.removed.Entries}, countEntriesBefore, projectID, p.before); err != nil {
+			return r, "", err
+		}
 	}
-	p := &purge{Remover: m, projectID: projectID}
-	err = p.windows(ctx, func(after, end string) (done bool, err error) {
+	err = p.windows(ctx, func(end string) error {
 		events := 0
-		err = m.pool.QueryRow(ctx, []any{&events}, countEventsBefore, projectID, at, after, end)
-		all.Events += events
-		return false, err
+		err := m.pool.QueryRow(ctx, []any{&events}, countEventsBefore, projectID, p.before, p.after, end)
+		p.removed.Events += events
+		return err
 	})
-	return all, err
+	return p.removed, p.after, err
 }
 
-// windows calls do for each window of the project's events, until do returns done or an error. A window has the entry
-// ids after the first id, up to and including the second.
-func (p *purge) windows(ctx context.Context, do func(after, end string) (done bool, err error)) error {
-	after := "" // no id is empty
-	for {
+// windows calls do for each window of the project's events, until do sets More in p.removed or returns an error. A
+// window has the entry ids after p.after, up to and including the end. After the last window of a request, windows sets
+// More.
+func (p *purge) windows(ctx context.Context, do func(end string) error) error {
+	for range windowsByRequest {
 		var end *string
-		if err := p.pool.QueryRow(ctx, []any{&end}, windowEnd, p.projectID, after, windowEvents); err != nil || end == nil {
+		if err := p.pool.QueryRow(ctx, []any{&end}, windowEnd, p.projectID, p.after, windowEvents); err != nil || end == nil {
 			return err
 		}
-		if done, err := do(after, *end); err != nil || done {
+		if err := do(*end); err != nil || p.removed.More {
 			return err
 		}
-		after = *end
+		p.after = *end
 	}
+	p.removed.More = true
+	return nil
 }
 
 // ids runs a query outside of a transaction, and returns the ids in its only column.
