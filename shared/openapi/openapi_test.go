@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	yaml "github.com/oasdiff/yaml3"
@@ -32,6 +33,40 @@ func TestJSONSaysTheSame(t *testing.T) {
 	}
 	want.WriteByte('\n')
 	golden.Check(t, "lectern.json", want.String())
+}
+
+// TestUnionNames checks that no union has the name of its discriminator. ogen names the constant of a variant after the
+// variant and the union, and the type of the variant's discriminator after the variant and the property.
+func TestUnionNames(t *testing.T) {
+	source, err := os.ReadFile("lectern.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var description struct {
+		Components struct {
+			Schemas map[string]struct {
+				Discriminator struct {
+					PropertyName string `yaml:"propertyName"`
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(source, &description); err != nil {
+		t.Fatal(err)
+	}
+	unions := 0
+	for name, schema := range description.Components.Schemas {
+		property := schema.Discriminator.PropertyName
+		if property != "" {
+			unions++
+		}
+		if strings.EqualFold(name, property) {
+			t.Errorf("ogen cannot compile the schema %s, whose discriminator is %s", name, property)
+		}
+	}
+	if unions == 0 {
+		t.Error("there is no union")
+	}
 }
 
 // TestOneVersion checks that the description, the chart, its images and the packages have one version number.

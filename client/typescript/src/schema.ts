@@ -922,7 +922,7 @@ export interface components {
             event_key: string;
         };
         /** @description One change of a project. */
-        Change: components["schemas"]["EntryChange"] | components["schemas"]["EventChange"] | components["schemas"]["RemovalChange"];
+        FeedChange: components["schemas"]["EntryChange"] | components["schemas"]["EventChange"] | components["schemas"]["RemovalChange"];
         /** @description An entry was stored. */
         EntryChange: {
             /**
@@ -2923,7 +2923,7 @@ export interface operations {
                      *       }
                      *     ]
                      */
-                    "application/json": components["schemas"]["Change"][];
+                    "application/json": components["schemas"]["FeedChange"][];
                     "application/x-ndjson": string;
                 };
             };
