@@ -110,6 +110,25 @@ func TestLongAnswersDropsAndVersionsOpenTheirEntries(t *testing.T) {
 	b.until("its list", `document.querySelector("[data-total='22']") && document.querySelectorAll(".chip").length === 2`)
 	b.click(".chip")
 	b.until("of all versions", `document.querySelector("[data-total='44']") && document.querySelectorAll(".chip").length === 1`)
+
+	// Filters that are added on one page are chips on all, and count the same entries.
+	b.open(at(project, "funnel/"+embeddable+"?days=30"))
+	b.until("all versions", `document.querySelector("[data-state=counted][data-entries='130']")`)
+	b.clickText("Add filter")
+	b.until("the questions", `[...document.querySelectorAll("dialog option")].some(e => e.value === "size")`)
+	b.choose("Question", "size")
+	b.choose("Answer", "100")
+	b.choose("Furthest page", "1")
+	const added = "days=30&answer=100&answer_key=size&furthest_page=1"
+	b.until("the funnel", `document.querySelector("[data-state=counted][data-entries='22']") && document.querySelectorAll(".chip").length === 2`)
+	for path, shown := range map[string]string{
+		"answers/" + embeddable + "?":             `document.querySelector("[data-answered='22']")`,
+		"overview?embeddable=" + embeddable + "&": `document.querySelector("[data-figure=entries]")?.innerText === "22"`, "entries?embeddable=" + embeddable + "&": `document.querySelector("[data-total='22']")`,
+	} {
+		b.open(at(project, path+added))
+		b.until("22 at "+path, shown+` && document.querySelectorAll(".chip").length === 2`)
+	}
+
 	b.open(at(project, "entries?version=x&furthest_page=1&answer=Yes"))
 	b.state("invalid")
 	b.shows("furthest_page is of one embeddable.")

@@ -2,7 +2,8 @@
 import type { EntryQuery } from "@lectern/client";
 import { decodeNames } from "./answers.ts";
 import { versionIn } from "./numbers.ts";
-import type { Period } from "./period.ts";
+import { type Period, periodIn } from "./period.ts";
+import type { Narrowed } from "./questions.ts";
 import { isSearch, longest, shortest } from "./search.ts";
 
 /** The last page of the table that an address can have. Further pages are reached from it. */
@@ -72,6 +73,17 @@ export function chosenIn(query: URLSearchParams, { from, to, reversed }: Period)
       answer: get("answer") || undefined, answer_key: id("answer_key"), search: get("search") || undefined, sort, direction,
     },
   };
+}
+
+/** narrowedIn reads the filters of figures from an address. */
+export function narrowedIn(query: URLSearchParams): Narrowed {
+  const { completed, version, furthest_page, answer, answer_key } = chosenIn(query, periodIn(query)).query;
+  return { completed, version, furthest_page, answer, answer_key };
+}
+
+/** listed returns these filters for the address of the list of entries that a figure counts. */
+export function listed({ completed, version, furthest_page, answer, answer_key }: Narrowed): Record<string, string | undefined> {
+  return { completed: completed?.toString(), version: version?.toString(), furthest_page: furthest_page?.toString(), answer, answer_key };
 }
 
 function isJSON(text: string): boolean {

@@ -1,5 +1,6 @@
 // What the overview reads: the figures of a period, in one place.
 import type { Client, EntriesOverview } from "@lectern/client";
+import type { Narrowed } from "./questions.ts";
 import { type Counted, counts, created, spanOf, sum } from "./insights.ts";
 import type { Period, Span } from "./period.ts";
 import { zone } from "./preferences.ts";
@@ -23,10 +24,10 @@ export interface Overview {
 }
 
 /** readOverview reads the figures of a project, or of one embeddable. It returns null if there is no entry at all. */
-export async function readOverview(client: Client, project: string, period: Period, embeddable: string | undefined, signal: AbortSignal): Promise<Overview | null> {
+export async function readOverview(client: Client, project: string, period: Period, embeddable: string | undefined, narrowed: Narrowed, signal: AbortSignal): Promise<Overview | null> {
   const span = await spanOf(client, project, period, embeddable, signal);
   if (!span) return null;
-  const of = { embeddable_id: embeddable };
+  const of = { embeddable_id: embeddable, ...narrowed };
   const interval: Interval = span.days <= 3 ? "hour" : span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
   // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
   const until = span.until ?? dayStarts(Date.now(), 1)[1];

@@ -1,10 +1,13 @@
 // The questions of an embeddable: their titles and their order from its definition, and how their answers are shown. Nothing here
 // reads the API or the window.
-import type { AnswerKeys, Answers } from "@lectern/client";
+import type { AnswerKeys, Answers, EntryQuery } from "@lectern/client";
 import { isNumber } from "./ranges.ts";
 
+/** Narrowed has the filters that figures take beside an embeddable and a period. */
+export type Narrowed = Pick<EntryQuery, "completed" | "version" | "furthest_page" | "answer" | "answer_key">;
+
 /** Of selects the entries of the answers. */
-export interface Of {
+export interface Of extends Narrowed {
   embeddable_id: string;
   created_after: string | undefined;
   created_before: string | undefined;

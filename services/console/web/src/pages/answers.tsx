@@ -1,12 +1,14 @@
 // What visitors answered to all questions of an embeddable, and how many of them.
 import type { AnswerKeys } from "@lectern/client";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
 import { answeredIn, type Asked, type Distribution, distributionOf, inOrder, type Of } from "../questions.ts";
 import { filter, filtered, here } from "../router.ts";
 import { count } from "../time.ts";
+import { Filters } from "../ui/filters.tsx";
 import { Given } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
 import { Text } from "../ui/parts.tsx";
@@ -17,10 +19,11 @@ const mostValues = 50;
 
 /** Answers shows the answers to all questions of an embeddable. */
 export function Answers({ project, id }: { project: string; id: string }) {
+  const narrowed = narrowedIn(here.value.query);
   return (
     <>
       <EmbeddableHead project={project} id={id} current="answers" lead="What visitors answered, and how many of them." />
-      <InPeriod project={project} id={id}>{(span) => <Answered project={project} of={{ embeddable_id: id, ...created(span) }} />}</InPeriod>
+      <InPeriod project={project} id={id} filters={<Filters project={project} embeddable={id} of={narrowed} />}>{(span) => <Answered project={project} of={{ embeddable_id: id, ...narrowed, ...created(span) }} />}</InPeriod>
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
 import { collect } from "../api.ts";
-import { compare, definitionLines, type Hunk } from "../compare.ts";
+import type { Hunk } from "../compare.ts";
 import { useLoad } from "../load.ts";
 import { versionIn } from "../numbers.ts";
 import { filter, here } from "../router.ts";
@@ -147,13 +147,13 @@ function Definitions({ project, id, inProduction, before, after }: DefinitionsPr
   const load = useLoad(
     async ({ client, signal }) => {
       const [one, other] = await Promise.all([before ? definition(client, project, id, before, inProduction, signal) : null, definition(client, project, id, after, inProduction, signal)]);
-      return { before: one, after: other };
+      return { before: one, after: other, by: await import("../compare.ts") };
     },
     ["definitions", project, id, before, after],
   );
   return (
     <Loaded load={load} what="the definitions" rows={6}>
-      {(texts) => (texts.before === null ? <Single text={texts.after} /> : <Difference before={texts.before} after={texts.after} />)}
+      {(texts) => (texts.before === null ? <Single text={texts.after} by={texts.by} /> : <Difference before={texts.before} after={texts.after} by={texts.by} />)}
     </Loaded>
   );
 }
@@ -167,8 +167,11 @@ async function definition(client: Client, project: string, id: string, name: str
   return (await client.version(project, id, number, { signal })).json_string;
 }
 
-function Single({ text }: { text: string }) {
-  const { text: lines, valid } = useMemo(() => definitionLines(text), [text]);
+/** Comparing is loaded with the first definition. */
+type Comparing = typeof import("../compare.ts");
+
+function Single({ text, by }: { text: string; by: Comparing }) {
+  const { text: lines, valid } = useMemo(() => by.definitionLines(text), [text]);
   return (
     <>
       {valid || <p class="muted small">This definition is not JSON. It is shown as it is stored.</p>}
@@ -180,10 +183,10 @@ function Single({ text }: { text: string }) {
   );
 }
 
-function Difference({ before, after }: { before: string; after: string }) {
+function Difference({ before, after, by }: { before: string; after: string; by: Comparing }) {
   const result = useMemo(() => {
-    const [one, other] = [definitionLines(before), definitionLines(after)];
-    return { valid: one.valid && other.valid, comparison: compare(one.text, other.text) };
+    const [one, other] = [by.definitionLines(before), by.definitionLines(after)];
+    return { valid: one.valid && other.valid, comparison: by.compare(one.text, other.text) };
   }, [before, after]);
   const { comparison } = result;
   if (!comparison) return <Empty title="The two differ too much to be compared line by line" />;

@@ -1,7 +1,7 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { answersOf, encodeNames, isText, Names, readable, text, words } from "../answers.ts";
+import { answersOf, encodeNames, Names, words } from "../answers.ts";
 import { collect } from "../api.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
 import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
@@ -14,6 +14,7 @@ import { Columns } from "../ui/columns.tsx";
 import { DownloadDialog } from "../ui/download.tsx";
 import { EmbeddableSelect } from "../ui/embeddables.tsx";
 import { FirstEntry } from "../ui/first.tsx";
+import { Completed, Filters, Select } from "../ui/filters.tsx";
 import { EmbeddableHead } from "../ui/frame.tsx";
 import { Chip, PageHead, Removing, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
@@ -70,7 +71,7 @@ export function Entries({ project }: { project: string }) {
   );
   const known = total.stale ? undefined : total.value;
   const pager = (label: string, { entries, more }: { entries: Entry[]; more: boolean }) => (
-    <Pager label={label} page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} countAll={() => setCounted(key)} bounded={counted !== key} />
+    <Pager label={label} page={page} shown={entries.length} more={more} total={more ? known : (page - 1) * rows + entries.length} countAll={more && counted !== key && (known ?? 0) > mostCounted && (() => setCounted(key))} />
   );
   const columns = chosen.columns ?? frequent(load.value?.entries ?? []);
   const filteredBy = filters.some((name) => place.get(name)) || period.named !== "0" || period.from || period.to;
@@ -89,27 +90,11 @@ export function Entries({ project }: { project: string }) {
         <PeriodFilter period={period} />
         <SearchField value={search ?? ""} />
         <EmbeddableSelect embeddables={embeddables} value={embeddable_id ?? ""} choose={(id) => filter({ ...ofEmbeddable, embeddable: id })} />
-        <label>
-          <span>Completed</span>
-          <select name="completed" value={completed === undefined ? "" : String(completed)} onChange={(e) => filter({ completed: e.currentTarget.value })}>
-            <option value="">All</option>
-            <option value="true">Completed</option>
-            <option value="false">Not completed</option>
-          </select>
-        </label>
-        <label>
-          <span>Order</span>
-          <select value={chosen.order.id} onChange={(e) => filter({ sort: e.currentTarget.value })}>
-            {orders.map(({ id, name }) => (
-              <option key={id} value={id}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <Completed value={completed} />
+        <Select label="Order" value={chosen.order.id} options={orders.map(({ id, name }) => [id, name])} choose={(sort) => filter({ sort })} />
         {contact_id && <Chip remove={() => filter({ contact: "" })}>contact <Text>{contact_id}</Text></Chip>}
         {group_id && <Chip remove={() => filter({ group: "" })}>group <Text>{group_id}</Text></Chip>}
-        {version !== undefined && <Chip remove={() => filter({ version: "" })}>version {version}</Chip>}
-        {furthest_page !== undefined && <Chip remove={() => filter({ furthest_page: "" })}>furthest page {furthest_page + 1}</Chip>}
-        {answer && faults.length === 0 && <Chip remove={() => filter({ answer: "", answer_key: "" })}><Text>{(answer_key ?? "answer").slice(0, longestCell)}</Text>: <Text>{answered(answer).slice(0, longestCell)}</Text></Chip>}
+        {faults.length === 0 && <Filters project={project} embeddable={embeddable_id} of={{ version, furthest_page, answer, answer_key }} />}
         {filteredBy && (
           <Removing remove={clear}>Clear filters</Removing>
         )}
@@ -142,9 +127,6 @@ export function Entries({ project }: { project: string }) {
   );
 }
 
-/** answered writes an answer in one line. */
-const answered = (json: string) => (isText(json) ? readable(text(json)) || "(empty text)" : words(json));
-
 /** frequent returns the names of the answers that most entries of a list have. */
 function frequent(entries: readonly Entry[]): string[] {
   const names = new Names();
@@ -170,15 +152,15 @@ function Faults({ faults }: { faults: string[] }) {
   );
 }
 
-function Pager({ label, page, shown, more, total, countAll, bounded }: { label: string; page: number; shown: number; more: boolean; total: number | undefined; countAll: () => void; bounded: boolean }) {
+function Pager({ label, page, shown, more, total, countAll }: { label: string; page: number; shown: number; more: boolean; total: number | undefined; countAll: false | (() => void) }) {
   const first = (page - 1) * rows + 1;
   const to = (page: number) => filtered({ page: page > 1 ? String(page) : "" });
   return (
     <nav class="pager" aria-label={label}>
       <span class="muted" data-total={total}>
-        {count(first)} to {count(first + shown - 1)}{total !== undefined && (bounded && more && total > mostCounted ? ` of more than ${count(mostCounted)}` : ` of ${count(total)}`)}
+        {count(first)} to {count(first + shown - 1)}{total !== undefined && ` of ${countAll ? `more than ${count(mostCounted)}` : count(total)}`}
       </span>
-      {bounded && more && total !== undefined && total > mostCounted && <button type="button" class="quiet small" onClick={countAll}>Count all</button>}
+      {countAll && <button type="button" class="quiet small" onClick={countAll}>Count all</button>}
       {page > 1 && <a class="button quiet" rel="prev" aria-keyshortcuts="k" href={to(page - 1)}>Previous</a>}
       {more && (page < lastPage ? <a class="button quiet" rel="next" aria-keyshortcuts="j" href={to(page + 1)}>Next</a> : <span class="muted">Narrow the filters to see more.</span>)}
     </nav>

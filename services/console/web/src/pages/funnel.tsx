@@ -3,15 +3,18 @@ import { APIError, type Funnel as Figures, type FunnelPage } from "@lectern/clie
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isSure } from "../difference.ts";
+import { listed, narrowedIn } from "../filters.ts";
 import { created, entriesPeriod, funnelOf, largestDrop } from "../insights.ts";
 import { useLoad } from "../load.ts";
-import { place, versionIn } from "../numbers.ts";
+import { place } from "../numbers.ts";
 import type { Span } from "../period.ts";
-import { address, filter, filtered, here } from "../router.ts";
+import type { Narrowed } from "../questions.ts";
+import { address, filtered, here } from "../router.ts";
 import { count, counted, duration, percent } from "../time.ts";
 import { Share } from "../ui/bars.tsx";
+import { Filters } from "../ui/filters.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
-import { Chip, Figure, pageName, Text } from "../ui/parts.tsx";
+import { Figure, pageName, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** How many versions stand side by side at first. */
@@ -21,20 +24,21 @@ const rowsAtFirst = 100;
 
 /** Funnel shows the funnel of one embeddable: all versions together and side by side, or one version. */
 export function Funnel({ project, id }: { project: string; id: string }) {
-  const version = versionIn(here.value.query.get("version") ?? "");
+  const narrowed = narrowedIn(here.value.query);
   return (
     <>
       <EmbeddableHead project={project} id={id} current="funnel" lead="The funnel: which pages visitors reached, and where they left." />
-      <InPeriod project={project} id={id} filters={version !== undefined && <Chip remove={() => filter({ version: "" })}>Version {version}</Chip>}>
-        {(span) => <Counted project={project} id={id} span={span} version={version} />}
+      <InPeriod project={project} id={id} filters={<Filters project={project} embeddable={id} of={narrowed} />}>
+        {(span) => <Counted project={project} id={id} span={span} narrowed={narrowed} />}
       </InPeriod>
       <Definitions />
     </>
   );
 }
 
-function Counted({ project, id, span, version }: { project: string; id: string; span: Span; version: number | undefined }) {
-  const of = { embeddable_id: id, ...created(span) };
+function Counted({ project, id, span, narrowed }: { project: string; id: string; span: Span; narrowed: Narrowed }) {
+  const { version, ...others } = narrowed;
+  const of = { embeddable_id: id, ...others, ...created(span) };
   const load = useLoad(
     async ({ client, signal }) => {
       if (version !== undefined) return { all: await funnelOf(client, project, { ...of, version }, signal), versions: [] };
@@ -45,7 +49,7 @@ function Counted({ project, id, span, version }: { project: string; id: string; 
     },
     ["funnel", project, of, version],
   );
-  const list: List = (filters) => address(project, "entries", "", { embeddable: id, version: version?.toString(), ...filters, ...entriesPeriod() });
+  const list: List = (filters) => address(project, "entries", "", { embeddable: id, ...listed(narrowed), ...filters, ...entriesPeriod() });
   return (
     <Loaded load={load} what="the funnel" rows={6}>
       {({ all, versions }) => (

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { collect, type Live, useNews } from "../api.ts";
+import { listed, narrowedIn, ofEmbeddable } from "../filters.ts";
 import { entriesPeriod, sum, usePeriod } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useEmbeddables, useNames } from "../names.ts";
@@ -8,6 +9,7 @@ import { address, filter, here } from "../router.ts";
 import { ago, count, counted, day, dayStarts, hour, isoDay, percent, shortDay } from "../time.ts";
 import { type Bar, BarChart } from "../ui/bars.tsx";
 import { EmbeddableSelect, EmbeddableTable } from "../ui/embeddables.tsx";
+import { Filters } from "../ui/filters.tsx";
 import { FirstEntry } from "../ui/first.tsx";
 import { Badge, Change, Figure, PageHead, pageName, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
@@ -20,12 +22,13 @@ const shown = 10;
 export function Overview({ project }: { project: string }) {
   const { period, inputs } = usePeriod();
   const embeddable = here.value.query.get("embeddable") || undefined;
+  const narrowed = narrowedIn(here.value.query);
   const embeddables = useEmbeddables(project);
   // The figures are read once the page follows the changes, so that they miss none.
   const { live, ready } = useNews(project, () => load.reload(), true);
   const load = useLoad(
-    async ({ client, signal }) => (period.reversed ? undefined : readOverview(client, project, period, embeddable, signal)),
-    ["overview", project, embeddable, ...inputs],
+    async ({ client, signal }) => (period.reversed ? undefined : readOverview(client, project, period, embeddable, narrowed, signal)),
+    ["overview", project, embeddable, narrowed, ...inputs],
     ready,
   );
   return (
@@ -34,7 +37,8 @@ export function Overview({ project }: { project: string }) {
       {(load.value !== null || embeddable) && (
         <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
           <PeriodFilter period={period} />
-          <EmbeddableSelect embeddables={embeddables} value={embeddable ?? ""} choose={(id) => filter({ embeddable: id })} />
+          <EmbeddableSelect embeddables={embeddables} value={embeddable ?? ""} choose={(id) => filter({ ...ofEmbeddable, embeddable: id })} />
+          <Filters project={project} embeddable={embeddable} of={narrowed} />
         </form>
       )}
       <Loaded load={load} what="the figures" rows={6}>
@@ -66,7 +70,7 @@ function Summary({ project, embeddable, span, total, earlier, embeddables }: Fig
   const change = (n: number, old: number | undefined) => (old ? <><Change now={n} old={old} /> against {span.before?.name}</> : earlier && `none in ${span.before?.name}`);
   const rate = total.completed / total.started;
   const old = earlier && earlier.started > 0 ? earlier.completed / earlier.started : undefined;
-  const list = (completed: string) => address(project, "entries", "", { embeddable, completed, ...entriesPeriod() });
+  const list = (completed: string) => address(project, "entries", "", { embeddable, ...listed(narrowedIn(here.value.query)), ...(completed && { completed }), ...entriesPeriod() });
   return (
     <dl class="figures card" aria-label="Summary">
       <Figure name="Entries" id="entries" to={list("")} value={count(total.entries)} note={change(total.entries, earlier?.entries)} />
@@ -118,7 +122,7 @@ function Chart({ project, embeddable, span, until, interval, intervals: bars, to
       part: found?.completed ?? 0,
       started: found?.started ?? 0,
       // A list has whole days.
-      to: interval === "hour" ? undefined : address(project, "entries", "", { embeddable, from: isoDay(from), to: isoDay(found ? last - 1 : at) }),
+      to: interval === "hour" ? undefined : address(project, "entries", "", { embeddable, ...listed(narrowedIn(here.value.query)), from: isoDay(from), to: isoDay(found ? last - 1 : at) }),
     };
   });
   const left = total.entries - sum(dated).entries;

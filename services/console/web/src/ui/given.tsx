@@ -1,5 +1,6 @@
 // The answers to one question: choices with their numbers, numbers in ranges, or the latest texts.
 import { readable } from "../answers.ts";
+import { listed } from "../filters.ts";
 import { entriesPeriod } from "../insights.ts";
 import { figure, toJSON } from "../numbers.ts";
 import { answeredIn, type Distribution, kindOf, type Of } from "../questions.ts";
@@ -43,7 +44,7 @@ interface Row {
   name: string;
   entries: number;
   /** The list of the entries. */
-  to?: string;
+  to?: string | undefined;
 }
 
 /** How much of an answer is shown, in characters. */
@@ -54,7 +55,8 @@ function rowsOf({ project, of, name, given: { values } }: Props, sorted = values
   return sorted.map(({ value, entries }) => ({
     name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : toJSON(value).slice(0, longest),
     entries,
-    to: address(project, "entries", "", { embeddable: of.embeddable_id, answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
+    // A list has one answer as a filter.
+    to: of.answer ? undefined : address(project, "entries", "", { embeddable: of.embeddable_id, ...listed(of), answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
   }));
 }
 
