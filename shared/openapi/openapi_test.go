@@ -36,7 +36,7 @@ func TestJSONSaysTheSame(t *testing.T) {
 }
 
 // TestUnionNames checks that no union has the name of its discriminator. ogen names the constant of a variant after the
-// variant and the union, and the type of the variant's discriminator after the variant and the property.
+// variant and the union. The type of the variant's discriminator has the name of the variant and the property.
 func TestUnionNames(t *testing.T) {
 	source, err := os.ReadFile("lectern.yaml")
 	if err != nil {

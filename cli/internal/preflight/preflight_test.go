@@ -286,7 +286,9 @@ esac
 		t.Fatal(err)
 	}
 	const runs = `,"containerStatuses":[{"name":"entries","state":{"running":{}}}]},"spec":{"containers":[{"ports":[{"name":"internal","containerPort":9090}]}]}`
-	pod := func(status string) string { return `{"kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running"` + status + `}` }
+	pod := func(status string) string {
+		return `{"kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running"` + status + `}`
+	}
 	for _, tt := range []struct {
 		name                                  string
 		pods, objects, events, readyz, denied string
