@@ -360,6 +360,7 @@ func TestLongEntry(t *testing.T) {
 	b.clickText(entry.ContactID)
 	own := w.entryIDs(t, client.EntryQuery{ContactID: entry.ContactID})
 	b.until("the contact's time line", `document.querySelector("h1").innerText === `+quote(title)+` && document.querySelectorAll(".timeline > li").length === `+quoteInt(len(own)))
+	b.shows("lectern erase --project='" + demoProject + "' --contact='" + entry.ContactID + "'")
 	if got, want := b.address(), at(demoProject, "contacts/"+entry.ContactID); got != want {
 		t.Errorf("the address is %s, want %s", got, want)
 	}

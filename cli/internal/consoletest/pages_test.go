@@ -232,6 +232,7 @@ func TestLongConnect(t *testing.T) {
 		})
 	}
 	b.signIn(demoProject, w.APIKey, at(demoProject, "connect"))
+	b.shows("lectern keys mint --project='" + demoProject + "' --name=NAME")
 	b.until("the limits", `document.querySelector("[data-figure=remaining]")`)
 	answer, err := http.DefaultClient.Do(b.request("/projects/" + demoProject + "/embeddables?limit=1"))
 	if err != nil {

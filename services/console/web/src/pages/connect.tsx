@@ -5,6 +5,7 @@ import { address } from "../router.ts";
 import { session } from "../session.ts";
 import { keyHeader, shell, variable } from "../shell.ts";
 import { count } from "../time.ts";
+import { Copied } from "../ui/commands.tsx";
 import { Awake } from "../ui/first.tsx";
 import { Badge, CopyButton, PageHead, Time, TitleOf } from "../ui/parts.tsx";
 import { Loaded, Problem } from "../ui/state.tsx";
@@ -265,6 +266,10 @@ function Limits({ project }: { project: string }) {
           )
         }
       </Loaded>
+      <div data-mint>
+        <p class="muted small">A platform engineer makes another key:</p>
+        <Copied command={`lectern keys mint --project=${shell(project)} --name=NAME`} />
+      </div>
     </section>
   );
 }

@@ -6,8 +6,10 @@ import { collect } from "../api.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
 import { address } from "../router.ts";
+import { shell } from "../shell.ts";
 import { count, counted, day } from "../time.ts";
 import { AnswerList } from "../ui/answered.tsx";
+import { Copied } from "../ui/commands.tsx";
 import { PageHead, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 import { Value } from "../ui/value.tsx";
@@ -54,6 +56,10 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
                 ))}
               </ol>
               {more && <p><a href={address(project, "entries", "", { contact: id, sort: "updated", days: "0" })}>All entries of this contact</a></p>}
+              <div data-erase>
+                <p class="muted small">A platform engineer erases all entries of this contact:</p>
+                <Copied command={`lectern erase --project=${shell(project)} --contact=${shell(id)}`} />
+              </div>
             </>
           )
         }

@@ -19,11 +19,10 @@ function Command({ url }: { url: URL }) {
   const file = csv(url);
   return (
     <>
-      {[curl(url.href), lectern(url), ...(file ? [file] : [])].map((command) => (
-        <div key={command}>
-          <code class="wrap">{command}</code> <CopyButton text={() => command} />
-        </div>
-      ))}
+      {[curl(url.href), lectern(url), ...(file ? [file] : [])].map((command) => <Copied key={command} command={command} />)}
     </>
   );
 }
+
+/** Copied shows a command that can be copied. */
+export const Copied = ({ command }: { command: string }) => <div class="small"><code class="wrap">{command}</code> <CopyButton text={() => command} /></div>;
