@@ -92,7 +92,7 @@ export function textsOf(json: string): string[] | undefined {
 export const readable = (value: string): string => (value.length < 100 && /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null|[[{"].*)$/s.test(value) ? JSON.stringify(value) : value);
 
 /** words writes a member in one line for people, a list of texts with commas. */
-export const words = (json: string): string => textsOf(json)?.join(", ") ?? text(json);
+export const words = (json: string): string => json === "true" ? "Yes" : json === "false" ? "No" : textsOf(json)?.join(", ") ?? text(json);
 
 /** How deep lines of nested JSON are indented at most: the text would grow with the square of the depth. */
 const deepest = 20;

@@ -1,5 +1,5 @@
 // The answers to one question: choices with their numbers, numbers in ranges, or the latest texts.
-import { readable } from "../answers.ts";
+import { readable, words } from "../answers.ts";
 import { listed } from "../filters.ts";
 import { entriesPeriod } from "../insights.ts";
 import { figure, toJSON } from "../numbers.ts";
@@ -53,7 +53,7 @@ const longest = 300;
 /** rowsOf makes a row of each value, with the list of the entries that have it. */
 function rowsOf({ project, of, name, given: { values } }: Props, sorted = values): Row[] {
   return sorted.map(({ value, entries }) => ({
-    name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : toJSON(value).slice(0, longest),
+    name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : (typeof value === "boolean" ? words(toJSON(value)) : toJSON(value)).slice(0, longest),
     entries,
     // A list has one answer as a filter.
     to: of.answer ? undefined : address(project, "entries", "", { embeddable: of.embeddable_id, ...listed(of), answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
