@@ -51,7 +51,8 @@ func (o Options) kubectl(ctx context.Context, args ...string) (string, error) {
 	case ctx.Err() != nil:
 		err = errors.New("kubectl got no answer in time: check its context, and the network")
 	case err != nil:
-		err = fmt.Errorf("kubectl says: %s", strings.Join(strings.Fields(faults.String()), " "))
+		lines := strings.Split(strings.TrimSpace(faults.String()), "\n") // before the last, there may be lines of its log
+		err = fmt.Errorf("kubectl says: %s", lines[len(lines)-1])
 	}
 	return strings.TrimSpace(string(out)), err
 }
