@@ -33,7 +33,7 @@ func TestOldReaders(t *testing.T) {
 			if s.PageType == format.DataPage {
 				pages++
 			}
-			plain := s.Encoding == format.Plain || s.Encoding == format.PlainDictionary || s.Encoding == format.RLEDictionary
+			plain := s.Encoding == format.Plain || s.Encoding == format.RLEDictionary
 			if s.PageType == format.DataPageV2 || !plain {
 				t.Errorf("%v has %s pages in %s", c.MetaData.PathInSchema, s.PageType, s.Encoding)
 			}

@@ -72,7 +72,7 @@ func (m *Mapping) hash(cells []string, number int) (string, error) {
 	sum := [12]byte(whole[:])
 	hash := hex.EncodeToString(sum[:])
 	if m.seen[sum]++; m.seen[sum] > 1 {
-		hash += "-" + strconv.Itoa(int(m.seen[sum]))
+		hash += "-" + strconv.Itoa(m.seen[sum])
 	}
 	return hash, nil
 }
