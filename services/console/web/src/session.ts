@@ -83,11 +83,12 @@ export function signIn(project: string, key: string): void {
   saveSession({ project, key });
 }
 
-/** saveSession stores the session, or another one in its place. */
+/** saveSession stores the session, or another one in its place. With null, the tab keeps none. */
 export function saveSession(other = session.peek()): void {
   session.value = other;
   try {
-    sessionStorage.setItem(stored, JSON.stringify(other));
+    if (other) sessionStorage.setItem(stored, JSON.stringify(other));
+    else sessionStorage.removeItem(stored);
   } catch {
     // Storage is blocked: the session ends when the page is closed.
   }
