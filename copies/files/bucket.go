@@ -90,7 +90,7 @@ func (b *bucket) lock(ctx context.Context) error {
 	name := probePrefix + random()
 	version, err := b.replace(ctx, name, []byte("first"), "")
 	if responseOf(err).StatusCode == http.StatusNotImplemented {
-		return fmt.Errorf("%s takes no conditional writes (%s: %s): use a store that supports them", b, responseOf(err).Code, responseOf(err).Message)
+		return fmt.Errorf("%s takes no conditional writes (%s): use a store that supports them", b, said(responseOf(err)))
 	}
 	if err == nil {
 		_, err = b.replace(ctx, name, []byte("second"), version)
@@ -233,6 +233,11 @@ func responseOf(err error) minio.ErrorResponse {
 	return e
 }
 
+// said returns the code of an answer, and its text if there is one.
+func said(e minio.ErrorResponse) string {
+	return strings.TrimSuffix(e.Code+": "+e.Message, ": ")
+}
+
 // explain returns err with an explanation for the user, such as which permission is missing. explain marks temporary
 // errors, and returns errChanged for a failed condition.
 func (b *bucket) explain(err error) error {
@@ -241,7 +246,7 @@ func (b *bucket) explain(err error) error {
 	}
 	e := responseOf(err)
 	why := func(text string) error {
-		return fmt.Errorf("%s: %s (%s, HTTP %d: %s)", b, text, e.Code, e.StatusCode, e.Message)
+		return fmt.Errorf("%s: %s (HTTP %d, %s)", b, text, e.StatusCode, said(e))
 	}
 	switch {
 	case e.StatusCode == http.StatusPreconditionFailed, e.Code == "ConditionalRequestConflict":

@@ -237,7 +237,7 @@ func TestVariablesOfAWS(t *testing.T) {
 		says    []string
 	}{
 		{"", nil, "key-1", nil},
-		{"AES256", nil, "", []string{"LECTERN_S3_SSE", "AccessDenied, HTTP 403: The store says no."}},
+		{"AES256", nil, "", []string{"LECTERN_S3_SSE", "HTTP 403, AccessDenied: The store says no."}},
 		{"AES256", map[string]string{"LECTERN_S3_SSE": "AES256"}, "key-1", nil},
 		{"aws:kms", map[string]string{"LECTERN_S3_SSE": "aws:kms"}, "key-1", nil},
 		{"aws:kmsarn:aws:kms:k", map[string]string{"LECTERN_S3_SSE": "aws:kms:arn:aws:kms:k"}, "key-1", nil},
