@@ -89,8 +89,9 @@ export class Transport {
     try {
       key = await this.#given();
     } catch (cause) {
+      if (isSteering(cause)) throw cause;
       // The next attempt may get a key.
-      throw new ConnectionError(`no ${this.#kind === "token" ? "token" : "API key"}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      throw new ConnectionError(`no ${this.#kind === "token" ? "token" : "API key"}: ${messageOf(cause)}`, { cause });
     }
     return checkKey(this.#kind, key);
   }
@@ -111,8 +112,7 @@ export class Transport {
       });
     } catch (cause) {
       if (!isNetworkFault(cause)) throw cause;
-      const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-      throw new ConnectionError(redact(key, `no answer: ${reason instanceof Error ? reason.message || codeOf(reason) : String(reason)}`), { cause });
+      throw new ConnectionError(redact(key, `no answer: ${messageOf((cause as Fault).cause ?? cause)}`), { cause });
     }
     if (!response.ok) throw await refusal(response, key);
     const type = response.headers.get("Content-Type") ?? "";
@@ -236,27 +236,40 @@ function checkBase(baseURL: string): string {
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
+/** isSteering reports whether a framework steers by an error: React's and Next.js' have a digest, and others throw what is no error. */
+const isSteering = (error: unknown): boolean => typeof (error as Fault | undefined)?.digest === "string" || (error as Fault | undefined)?.message === undefined;
+
 /** isLasting reports whether another attempt would fail too: the name is unknown, or the certificate is invalid. Only Node tells. */
 function isLasting(error: ConnectionError): boolean {
-  const code = codeOf((error.cause as Error | undefined)?.cause);
+  const code = codeOf((error.cause as Fault | undefined)?.cause);
   return code === "ENOTFOUND" || /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_INVALID_URL/.test(code);
 }
 
 /** Whether this is a page or a worker of a browser. Elsewhere fetch may refuse the options of browsers, or mean a cache of the server by them. */
 const inBrowser = "document" in globalThis || "importScripts" in globalThis;
 
+/** Fault is what an error may have. An error of fetch can be of another realm, as in Jest, where it is no instance of this realm's Error. */
+interface Fault {
+  name?: unknown;
+  message?: unknown;
+  code?: unknown;
+  cause?: unknown;
+  digest?: unknown;
+}
+
+const messageOf = (error: unknown): string => String((error as Fault | undefined)?.message || codeOf(error) || error);
+
 /**
  * isNetworkFault reports whether fetch failed because of the network: with a TypeError (Fetch Standard), an error of the DOM, or a code
  * of Node. Frameworks throw other errors from fetch, by which they steer, such as DynamicServerError of Next.js.
  */
 function isNetworkFault(error: unknown): boolean {
-  const name = error instanceof Error ? error.name : "";
-  return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(name) || codeOf(error) !== "";
+  return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(String((error as Fault | undefined)?.name)) || codeOf(error) !== "";
 }
 
 /** codeOf returns Node's code of a network error. */
 function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | undefined)?.code;
+  const code = (error as Fault | undefined)?.code;
   return typeof code === "string" ? code : "";
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 
 import { APIError, Client, ConnectionError, IncompleteError } from "../dist/index.js";
 import { all, cut, entries, entry, page, refuse, serve, text } from "./faulty.js";
@@ -85,6 +86,20 @@ test("an error of fetch that is no fault of the network passes as it is", async 
   };
   await assert.rejects(new Client({ baseURL: "http://127.0.0.1:1", apiKey: key, fetch }).project("pr_1"), (error) => error === steers);
   assert.deepEqual(asked, [["headers", "method", "redirect", "signal"]]); // once, and without options that only browsers know
+  const client = new Client({ baseURL: "http://127.0.0.1:1", apiKey: () => asked.push("key") && Promise.reject(steers) });
+  await assert.rejects(client.project("pr_1"), (error) => error === steers);
+  assert.equal(asked.length, 2); // as headers() within the function for the key does
+});
+
+test("a fault of the network is one from another realm, too, as Jest runs tests", async () => {
+  let asked = 0;
+  const fetch = async () => {
+    asked++;
+    throw runInNewContext(`new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })`);
+  };
+  const client = new Client({ baseURL: "http://127.0.0.1:1", apiKey: key, fetch, retry: { attempts: 2, baseMs: 1 } });
+  await assert.rejects(client.project("pr_1"), (error) => error instanceof ConnectionError && error.message === "no answer: connect ECONNREFUSED");
+  assert.equal(asked, 2);
 });
 
 test("the key stays with its host, and out of errors", async (t) => {
