@@ -114,7 +114,7 @@ resources:
 {{- if ne .name "dev-collector" -}}
 {{- range list "runAsUser" "runAsGroup" "fsGroup" }}{{ if get $pod.podSecurityContext . }}{{ $_ := set $pod.podSecurityContext . 999 }}{{ end }}{{ end -}}
 {{- end -}}
-{{- /* Without labels of versions, an upgrade of the chart does not replace the pod, which may hold data. */}}
+{{- /* Without labels of versions, podLabels and podAnnotations, an upgrade does not replace the pod, which may hold data. */}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -132,11 +132,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- toYaml (omit (include "lectern.labels" (merge (dict "extra" $pod.podLabels) .) | fromYaml) "helm.sh/chart" "app.kubernetes.io/version") | nindent 8 }}
-      {{- with $pod.podAnnotations }}
-      annotations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart" "app.kubernetes.io/version") | nindent 8 }}
     spec:
       {{- include "lectern.pod" (dict "root" .root "c" $pod) | nindent 6 }}
       automountServiceAccountToken: false
