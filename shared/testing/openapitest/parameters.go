@@ -68,8 +68,12 @@ func (d *Document) parameterFaults(r routes.Route, path string, ask Ask) []strin
 		for _, value := range valuesOf(p) {
 			query := path + name + "=" + url.QueryEscape(value)
 			a := ask(query)
-			if other, ok := described[parameter(a)]; ok && parameter(a) != name { // the one needs the other
-				a = ask(query + "&" + parameter(a) + "=" + url.QueryEscape(fmt.Sprint(other.Example)))
+			if needed := parameter(a); described[needed] != nil && needed != name { // the one needs a value of the other
+				for _, value := range valuesOf(described[needed]) {
+					if a = ask(query + "&" + needed + "=" + url.QueryEscape(value)); a.Status != http.StatusBadRequest {
+						break
+					}
+				}
 			}
 			if a.Status == http.StatusBadRequest {
 				faults = append(faults, fmt.Sprintf("refuses the described %s=%s: %.200s", name, value, a.Body))
