@@ -15,8 +15,8 @@ import (
 // third column by "#3".
 type Options struct {
 	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, {#row} the row's number,
-	// {#hash} a hash of the embeddable and the row, and {{ and }} mean braces. Columns that a template names are not part of the field Shape.Rest, unless Keep lists
-	// them.
+	// {#hash} a hash of the embeddable and the row, and {{ and }} mean braces. Columns that a template names are not part
+	// of the field Shape.Rest, unless Keep lists them.
 	Set []string
 	// Keep lists columns that stay in the field Shape.Rest although a template names them.
 	Keep []string

@@ -20,7 +20,7 @@ import (
 
 // Check is the command lectern check, which calls each public operation once and reports unexpected answers. With
 // --service, the command only calls the operations of these services. With --pre, the command checks what
-// an installation needs instead.
+// an installation needs instead. With --cluster, the command says what keeps an installation from being ready.
 type Check struct {
 	shell.ServerFlags
 	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id. Needed without --pre and --cluster." placeholder:"ID"`

@@ -1,6 +1,7 @@
 // Package preflight checks what an installation of Lectern needs: Postgres, Redis, a bucket for copies, and the Secrets
-// and rights in a cluster of Kubernetes. The package also says what keeps an installation in a cluster from being ready. The checks change nothing. Only the check of the bucket writes an object, and
-// removes the object again. The page docs/reference/checks.md has a section for each check.
+// and rights in a cluster of Kubernetes. The package also says what keeps an installation in a cluster from being ready.
+// The checks change nothing. Only the check of the bucket writes an object, and removes the object again. The page
+// docs/reference/checks.md has a section for each check.
 package preflight
 
 import (

@@ -297,7 +297,7 @@ esac
 		{name: "all is well", pods: pod(runs), objects: `{"kind":"APIKey","metadata":{"generation":2},"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}}`, readyz: `{"status":"ready","checks":{"postgres":"ok"}}`},
 		{name: "a wrong password", pods: pod(runs), readyz: `{"status":"not ready","causes":{"postgres":"Postgres refuses the user or the password of its URL"}}`,
 			want: []string{"pods failed pod/p: not ready: postgres: Postgres refuses the user or the password of its URL"}},
-		{name: "ready without Redis", pods: pod(runs), readyz: `{"status":"ready","causes":{"redis":"no answer in time"}}`, want: []string{"pods failed pod/p: ready, but not with all: redis: no answer in time"}},
+		{name: "ready without Redis", pods: pod(runs), readyz: `{"status":"ready","causes":{"redis":"no answer in time"}}`, want: []string{"pods failed pod/p: the pod is ready, although a check fails: redis: no answer in time"}},
 		{name: "a migration that fails", pods: pod(`,"initContainerStatuses":[{"name":"migrate","state":{"waiting":{"reason":"CrashLoopBackOff","message":"back-off 5m"}},"lastState":{"terminated":{"exitCode":1}}}]}`),
 			want: []string{"pods failed pod/p: migrate: CrashLoopBackOff, exit code 1: MIGRATE_DATABASE_URL: no such host"}},
 		{name: "no image", pods: pod(`,"containerStatuses":[{"name":"entries","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such host"}}}]}`),

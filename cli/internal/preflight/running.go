@@ -196,13 +196,13 @@ func (o Options) readyz(ctx context.Context, pod string, port int) error {
 		return nil
 	}
 	if resp.StatusCode == http.StatusOK {
-		body.Status += ", but not with all" // a check that is not required fails
+		body.Status = "the pod is ready, although a check fails" // one that is not required
 	}
 	return fmt.Errorf("%s: %s", body.Status, strings.Join(failing, "; "))
 }
 
-// checkObjects says which Projects, APIKeys, Credentials and ProxyEndpoints are not ready. checkObjects lists all namespaces, or
-// that of the release if the user may not list all.
+// checkObjects says which Projects, APIKeys, Credentials and ProxyEndpoints are not ready. checkObjects lists those of all
+// namespaces, or of the release's namespace if the user may not list all.
 func checkObjects(ctx context.Context, o Options) []finding {
 	all, err := o.get(ctx, "lectern", "--all-namespaces")
 	if err != nil {

@@ -91,7 +91,7 @@ test("an error of fetch that is no fault of the network passes as it is", async 
   assert.equal(asked.length, 2); // as headers() within the function for the key does
 });
 
-test("a fault of the network is one from another realm, too, as Jest runs tests", async () => {
+test("a lost connection is a ConnectionError under Jest, too, where errors of fetch are of another realm", async () => {
   let asked = 0;
   const fetch = async () => {
     asked++;
