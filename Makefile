@@ -22,7 +22,7 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	go build -o bin/ $$(scripts/modules | sed 's|$$|/...|' | xargs go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}')
 
-test: ## test what a change of a service or of the command line can break; installs Postgres and Redis if they are missing
+test: ## test what a change of a service or of the command line can break; installs Postgres, PgBouncer and Redis if they are missing
 	@scripts/test
 
 test-all: ## all tests but test-citus and e2e: test, the chart and the operator, test-race and test-long
