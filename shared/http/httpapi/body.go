@@ -58,6 +58,18 @@ func JSONText(v jsontext.Value) (string, bool) {
 	return string(s), err == nil
 }
 
+// JSONBool returns the field name of the body with the value v, which may be true, false or left out, which means false.
+// The error for any other value is InvalidBody.
+func JSONBool(name string, v jsontext.Value) (bool, error) {
+	if !Given(v) || v.Kind() == 'f' {
+		return false, nil
+	}
+	if v.Kind() != 't' {
+		return false, InvalidField(name, v.String(), "true or false")
+	}
+	return true, nil
+}
+
 // faultOfJSON returns the reason why a body cannot be decoded, as the rest of a sentence that begins with "The body".
 func faultOfJSON(err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {

@@ -153,13 +153,8 @@ func readPurge(w http.ResponseWriter, r *http.Request, project string) (before i
 		}
 		after = p.ID
 	}
-	if httpapi.Given(fields.DryRun) {
-		dryRun = fields.DryRun.Kind() == 't'
-		if !dryRun && fields.DryRun.Kind() != 'f' {
-			return 0, "", false, httpapi.InvalidField("dry_run", fields.DryRun.String(), "true or false")
-		}
-	}
-	return before, after, dryRun, nil
+	dryRun, err = httpapi.JSONBool("dry_run", fields.DryRun)
+	return before, after, dryRun, err
 }
 
 // restored is the answer to a request to record lost history: how many projects it passed, and the id for the next
