@@ -56,6 +56,25 @@ func (a *Administrator) PurgeFrom(ctx context.Context, projectID string, before 
 	return removed, err
 }
 
+// PurgedDefinitions is how many definitions of embeddables the server removed in one request.
+type PurgedDefinitions struct {
+	Definitions int `json:"definitions"`
+	// More reports that the request reached the server's bound for one request. The caller repeats the request to
+	// remove the rest.
+	More bool `json:"more,omitzero"`
+}
+
+// PurgeDefinitions removes the definitions of a project's embeddables to which no embeddable and no version refers. With
+// dryRun, the server counts the definitions and removes nothing. Repeating PurgeDefinitions does no harm.
+func (a *Administrator) PurgeDefinitions(ctx context.Context, projectID string, dryRun bool) (PurgedDefinitions, error) {
+	var removed PurgedDefinitions
+	wanted := struct {
+		DryRun bool `json:"dry_run"`
+	}{dryRun}
+	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "definitions", "purge"), wanted, &removed)
+	return removed, err
+}
+
 // Restored tells the entries service that its database was restored, to the time to unless it is zero. All readers of
 // changes after that time, or after the newest change that a project has, then get a [HistoryLostError]. Restored
 // returns the number of projects. Repeating Restored makes readers that went on meanwhile read again.

@@ -120,6 +120,7 @@ func Internal() []Route {
 		{Entries, "eraseContact", "/internal/projects/{projectId}/contacts/{contactId}", []string{http.MethodDelete}, AdminKey, ""},
 		{Entries, "purgeEntries", "/internal/projects/{projectId}/purge", post, AdminKey, ""},
 		{Entries, "recordLostHistory", "/internal/restored", post, AdminKey, ""},
+		{Embeddables, "purgeDefinitions", "/internal/projects/{projectId}/definitions/purge", post, AdminKey, ""},
 		{Embeddables, "ingestEmbeddables", "/internal/embeddables", post, IngestKey, ""},
 		{Embeddables, "ingestEmbeddableVersions", "/internal/embeddable-versions", post, IngestKey, ""},
 		{Experiments, "ingestExperiments", "/internal/experiments", post, IngestKey, ""},

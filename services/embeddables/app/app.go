@@ -41,7 +41,9 @@ func definition(cfg Config) service.Definition {
 			if p.Write != nil {
 				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)
 			}
-			service.AddProjectRemoval(internal, p, store.NewRemover(p.Remove).Project)
+			remover := store.NewRemover(p.Remove)
+			api.AddPurge(internal, remover, p)
+			service.AddProjectRemoval(internal, p, remover.Project)
 			return public, internal
 		},
 	}

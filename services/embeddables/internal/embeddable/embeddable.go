@@ -71,3 +71,10 @@ type Removed struct {
 	Definitions int  `json:"definitions"` // stored parts of definitions
 	More        bool `json:"more,omitzero"`
 }
+
+// PurgedDefinitions counts the definitions that a purge removed, or would remove. With More, the client must repeat the
+// purge.
+type PurgedDefinitions struct {
+	Definitions int  `json:"definitions"`
+	More        bool `json:"more,omitzero"`
+}

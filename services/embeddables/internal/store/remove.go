@@ -14,7 +14,8 @@ type Remover struct {
 	pool *pgdb.Pool
 }
 
-// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE.
+// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE, and INSERT and UPDATE of
+// embeddable_changes.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 
 // Project removes all embeddables of a project with their versions and definitions. If there are many, Project removes

@@ -22,7 +22,7 @@ import (
 var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader role only selects. The ingest role
-// also writes, but deletes nothing. The remover role selects and deletes.
+// also writes, but deletes nothing. The remover role selects and deletes, and takes the lock of a project's changes.
 func Schema() migrate.Schema {
 	return migrate.Schema{
 		Name:       "embeddables",
@@ -30,7 +30,7 @@ func Schema() migrate.Schema {
 		Grants: map[migrate.Role][]string{
 			migrate.Reader:  {"SELECT ON embeddables, versions, definitions, embeddable_changes"},
 			migrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables, embeddable_changes", "SELECT, INSERT ON versions, definitions"},
-			migrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions, embeddable_changes"},
+			migrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions", "SELECT, INSERT, UPDATE, DELETE ON embeddable_changes"},
 		},
 	}
 }

@@ -8,6 +8,14 @@ JOIN versions v ON v.project_id = $1 AND v.embeddable_id = u.embeddable_id AND v
 WHERE (v.saved_at, v.definition_hash) IS DISTINCT FROM (u.saved_at, u.definition_hash)
 ORDER BY u.line
 
+-- name: countUnreferenced
+SELECT count(*) FROM (
+SELECT d.definition_hash
+FROM definitions d
+WHERE d.project_id = $1 AND d.part = 0
+  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
+  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)) w
+
 -- name: embeddables.chunk
 SELECT embeddable_id, title, group_id
 FROM embeddables
@@ -147,12 +155,31 @@ ORDER BY u.embeddable_id, u.version_number, u.line
 ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1
 
+-- name: removeUnreferenced
+DELETE FROM definitions
+WHERE project_id = $1 AND definition_hash IN (
+SELECT d.definition_hash
+FROM definitions d
+WHERE d.project_id = $1 AND d.part = 0
+  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
+  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)
+ORDER BY d.definition_hash
+LIMIT $2)
+RETURNING part
+
 -- name: touchEmbeddables
 UPDATE embeddables e
 SET changed = $2
 WHERE e.project_id = $1 AND e.embeddable_id = ANY($3::text[]) AND EXISTS (
     SELECT FROM versions v
     WHERE v.project_id = $1 AND v.embeddable_id = e.embeddable_id AND v.changed = $2)
+
+-- name: unreferenced
+SELECT d.definition_hash
+FROM definitions d
+WHERE d.project_id = $1 AND d.part = 0
+  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
+  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)
 
 -- name: versionParent
 SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2
