@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/url"
@@ -20,6 +21,9 @@ type Config struct {
 
 	// The internal address of the entries service, such as http://entries:9090.
 	EntriesURL string `env:"ENTRIES_INTERNAL_URL,required"`
+
+	// The internal address of the embeddables service. Empty: the job removes no definitions of embeddables.
+	EmbeddablesURL string `env:"EMBEDDABLES_INTERNAL_URL"`
 
 	// A key of ADMIN_API_KEYS of the entries service, without its name.
 	AdminKey config.Secret `env:"RETENTION_ADMIN_API_KEY,required"`
@@ -44,8 +48,12 @@ type Config struct {
 // separately.
 func (c Config) Validate() error {
 	var faults []error
-	if u, err := url.Parse(c.EntriesURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		faults = append(faults, config.Invalid("ENTRIES_INTERNAL_URL", c.EntriesURL, "an http or https URL such as http://entries:9090"))
+	for _, service := range []struct{ name, setting, url string }{
+		{"entries", "ENTRIES_INTERNAL_URL", c.EntriesURL}, {"embeddables", "EMBEDDABLES_INTERNAL_URL", cmp.Or(c.EmbeddablesURL, c.EntriesURL)},
+	} {
+		if u, err := url.Parse(service.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			faults = append(faults, config.Invalid(service.setting, service.url, "an http or https URL such as http://"+service.name+":9090"))
+		}
 	}
 	if c.Days < 0 || c.Days > maxDays {
 		faults = append(faults, config.Invalid("RETENTION_DAYS", c.Days, "0 to 36500"))

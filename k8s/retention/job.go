@@ -16,17 +16,19 @@ import (
 	"github.com/lectern-dev/lectern/k8s/manifests"
 )
 
-// job is one run of the retention job: its client of the entries service, its start time and its default retention.
+// job is one run of the retention job: its clients of the services, its start time and its default retention.
 type job struct {
-	entries *client.Administrator
-	log     *slog.Logger
-	now     time.Time
-	days    int // of projects whose Project sets none; 0: for ever
+	entries     *client.Administrator
+	embeddables *client.Administrator // nil: the job removes no definitions
+	log         *slog.Logger
+	now         time.Time
+	days        int // of projects whose Project sets none; 0: for ever
 }
 
 // run removes the old entries of all due projects, one request for each project in turn. So a large project does not
 // hold the others up. run continues after a failed project, and its error then has the number of failed projects. When
-// ctx ends, the unfinished projects count as failed. run stops at once if the entries service refuses the key.
+// ctx ends, the unfinished projects count as failed. run stops at once if the entries service refuses the key. At the end
+// run calls definitions.
 func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	due := j.due(ctx, projects)
 	failed := 0
@@ -61,10 +63,32 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	}
 	j.log.InfoContext(ctx, "done", slog.Int("projects", len(due)), slog.Int("failed", failed),
 		slog.Int("entries", all.Entries), slog.Int("events", all.Events))
+	j.definitions(ctx, due)
 	if failed > 0 {
 		return fmt.Errorf("%d of %d projects failed", failed, len(due))
 	}
 	return nil
+}
+
+// definitions removes the definitions of embeddables to which nothing refers, from all due projects. No reader sees these
+// definitions. So a failure is no failure of the job: definitions warns and leaves the rest to the next run.
+func (j *job) definitions(ctx context.Context, due []*v1alpha1.Project) {
+	if j.embeddables == nil {
+		return
+	}
+	removed := 0
+	for _, p := range due {
+		for more := ctx.Err() == nil; more; {
+			one, err := j.embeddables.PurgeDefinitions(ctx, p.Spec.ProjectID, false)
+			if err != nil {
+				j.log.WarnContext(ctx, "could not remove all definitions of embeddables that nothing refers to; the next run tries again",
+					slog.String("project_id", p.Spec.ProjectID), slog.Int("definitions", removed), slog.Any("error", err))
+				return
+			}
+			removed, more = removed+one.Definitions, one.More
+		}
+	}
+	j.log.InfoContext(ctx, "removed the definitions of embeddables that nothing refers to", slog.Int("definitions", removed))
 }
 
 // due returns the Projects whose project has a retention, in the order of the projects' ids. It skips and logs each

@@ -1,5 +1,6 @@
 // Package retention is the retention job. For each declared project with a retention, the job makes the entries service
-// remove the older entries. The job runs once and stores nothing.
+// remove the older entries. At the end the embeddables service removes definitions that nothing refers to. The job runs once
+// and stores nothing.
 package retention
 
 import (
@@ -22,8 +23,8 @@ import (
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=list
 
 const (
-	// requestTimeout bounds one request to the entries service, which removes up to 10,000 entries, or searches a part of
-	// the events.
+	// requestTimeout bounds one request to a service, which removes up to 10,000 entries or 2,000 definitions, or searches
+	// a part of the events.
 	requestTimeout = 2 * time.Minute
 
 	// attempts is how often the job sends one request at most. So attempts also bounds how long a failing project
@@ -54,14 +55,22 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	retry := client.Retry{Attempts: attempts, Notify: func(err error, wait time.Duration) {
-		tel.Logger.WarnContext(ctx, "a removal failed; the job asks the entries service again", slog.Any("error", err), slog.Duration("wait", wait))
+		tel.Logger.WarnContext(ctx, "a removal failed; the job asks the service again", slog.Any("error", err), slog.Duration("wait", wait))
 	}}
-	entries, err := client.NewAdministrator(cfg.EntriesURL, client.WithAPIKey(cfg.AdminKey.Reveal()), client.WithUserAgent("lectern-retention"),
-		client.WithRetry(retry), client.WithHTTPClient(&http.Client{Timeout: requestTimeout}))
-	if err != nil {
+	options := []client.Option{
+		client.WithAPIKey(cfg.AdminKey.Reveal()), client.WithUserAgent("lectern-retention"),
+		client.WithRetry(retry), client.WithHTTPClient(&http.Client{Timeout: requestTimeout}),
+	}
+	j := &job{log: tel.Logger, now: cfg.Now(), days: cfg.Days}
+	if j.entries, err = client.NewAdministrator(cfg.EntriesURL, options...); err != nil {
 		return err
 	}
-	return (&job{entries: entries, log: tel.Logger, now: cfg.Now(), days: cfg.Days}).run(ctx, projects)
+	if cfg.EmbeddablesURL != "" {
+		if j.embeddables, err = client.NewAdministrator(cfg.EmbeddablesURL, options...); err != nil {
+			return err
+		}
+	}
+	return j.run(ctx, projects)
 }
 
 // list returns all Projects of the watched namespaces, which it reads from the API server.

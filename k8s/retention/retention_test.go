@@ -293,9 +293,9 @@ func TestRetentionRole(t *testing.T) {
 func TestConfig(t *testing.T) {
 	var cfg Config
 	err := config.Load(&cfg, map[string]string{
-		"ENTRIES_INTERNAL_URL": "entries:9090", "RETENTION_DAYS": "36501", "RETENTION_TIMEOUT": "0s",
+		"ENTRIES_INTERNAL_URL": "entries:9090", "EMBEDDABLES_INTERNAL_URL": "ftp://e", "RETENTION_DAYS": "36501", "RETENTION_TIMEOUT": "0s",
 	})
-	for _, want := range []string{"RETENTION_ADMIN_API_KEY", `ENTRIES_INTERNAL_URL`, "0 to 36500", "1s or more"} {
+	for _, want := range []string{"RETENTION_ADMIN_API_KEY", `ENTRIES_INTERNAL_URL`, `EMBEDDABLES_INTERNAL_URL`, "0 to 36500", "1s or more"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the fault %q does not say %s", err, want)
 		}

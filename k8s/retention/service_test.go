@@ -3,6 +3,7 @@ package retention
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
+	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	"github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/service"
@@ -21,7 +23,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// The job with the real entries service: old entries are gone, the others stay, and the change feed has a tombstone.
+// The job with the real services: old entries are gone, the others stay, and the change feed has a tombstone. Definitions of
+// embeddables that nothing refers to are gone.
 func TestRetentionOfTheService(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
@@ -39,9 +42,23 @@ func TestRetentionOfTheService(t *testing.T) {
 	declare(t, c, c.Namespace, "one", "pr_1", 30, metav1.ConditionTrue)
 	declare(t, c, c.Namespace, "two", "pr_2", 0, metav1.ConditionTrue)
 
-	log, err := retainAt(t, c, s.InternalURL, time.Now(), map[string]string{"RETENTION_ADMIN_API_KEY": servicetest.AdminKey})
+	backing.DB = pgtest.Server(t).Database(t, empty)
+	forms := servicetest.Start(t, backing, embeddables.Run, func(c *embeddables.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	for _, definition := range []string{"{}", "[]"} {
+		for _, project := range []string{"pr_1", "pr_2"} {
+			forms.MustIngest(t, "embeddables", map[string]any{
+				"embeddable_id": "m", "title": "", "group_id": "g", "project_id": project, "json_string_prod": definition,
+			})
+		}
+	}
+
+	environ := map[string]string{"RETENTION_ADMIN_API_KEY": servicetest.AdminKey, "EMBEDDABLES_INTERNAL_URL": forms.InternalURL}
+	log, err := retainAt(t, c, s.InternalURL, time.Now(), environ)
 	if err != nil {
 		t.Error(err)
+	}
+	if got := said(log, "removed the definitions of embeddables that nothing refers to", "definitions"); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("removed definitions: %q", got)
 	}
 	if got := said(log, removedLine, "project_id", "days", "entries", "events"); !slices.Equal(got, []string{"pr_1 30 1 0"}) {
 		t.Errorf("removed: %q", got)
@@ -55,6 +72,14 @@ func TestRetentionOfTheService(t *testing.T) {
 	a := s.Get(t, s.Keys.Key("pr_1"), "/projects/pr_1/entries-changes?types=entry_removed")
 	if body := string(a.Body); a.Status != http.StatusOK || !strings.Contains(body, `"entry_id":"old"`) || !strings.Contains(body, `"reason":"purged"`) {
 		t.Errorf("the feed: %d %s", a.Status, body)
+	}
+
+	refuses := httptest.NewServer(http.NotFoundHandler())
+	defer refuses.Close()
+	environ["EMBEDDABLES_INTERNAL_URL"] = refuses.URL
+	log, err = retainAt(t, c, s.InternalURL, time.Now(), environ)
+	if got := said(log, "could not remove all definitions of embeddables that nothing refers to; the next run tries again", "project_id"); err != nil || len(got) != 1 {
+		t.Errorf("without the embeddables service: %v, %q", err, got)
 	}
 
 	_, err = retainAt(t, c, s.InternalURL, time.Now(), map[string]string{"RETENTION_ADMIN_API_KEY": "another-key"})

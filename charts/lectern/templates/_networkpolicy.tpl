@@ -62,7 +62,7 @@ metadata:
   {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name)) | nindent 2 }}
 {{- $internal := $p.internalFrom -}}
 {{- if eq .name "region" }}{{ $internal = concat $internal $peer.operator }}{{ end }}
-{{- if and (eq .name "entries") $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
+{{- if and (has .name (list "entries" "embeddables")) $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
 {{- $services := splitList " " (include "lectern.services" .root) -}}
 {{- $dataServices := splitList " " (include "lectern.dataServices" .root) -}}
 {{- if has .name $dataServices }}{{ $internal = concat $internal $peer.internal }}{{ end }}
