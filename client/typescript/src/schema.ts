@@ -1239,7 +1239,11 @@ export interface components {
              * @description The greatest number.
              */
             maximum: number;
-            /** @description 20 equal intervals from the least number to the greatest; one if these are equal. */
+            /**
+             * @description 20 equal intervals with round bounds, of which the first has the least number; the last ones can be empty. One
+             *     interval if the least number is the greatest. Two intervals together are 1, 2 or 5 times a power of ten long, and
+             *     begin at a multiple of that.
+             */
             bins: components["schemas"]["AnswerBin"][];
         } | null;
         /** @description The numbers of one interval. */
@@ -1251,7 +1255,7 @@ export interface components {
             from: number;
             /**
              * Format: double
-             * @description Where it ends: the number itself is in the next bin, or in the last.
+             * @description Where it ends: the number itself is in the next bin, or in the only one.
              */
             to: number;
             /**

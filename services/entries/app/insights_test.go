@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -815,24 +817,93 @@ func distribution(numbers []float64) any {
 		return low + (high-low)*(i-math.Floor(i))
 	}
 	least, most := numbers[0], numbers[len(numbers)-1]
-	n := 20
-	if least == most {
-		n = 1
-	}
-	bins := make([]object, n)
+	bounds := roundBounds(least, most)
+	bins := make([]object, len(bounds)-1)
 	for i := range bins {
-		bins[i] = object{"from": least + (most-least)*float64(i)/float64(n), "to": least + (most-least)*float64(i+1)/float64(n), "entries": 0}
+		bins[i] = object{"from": bounds[i], "to": bounds[i+1], "entries": 0}
 	}
 	for _, x := range numbers {
-		i := 0
-		if n > 1 {
-			i = min(int((x-least)/(most-least)*20), 19)
+		i := len(bins) - 1
+		for i > 0 && x < bounds[i] {
+			i--
 		}
 		bins[i]["entries"] = bins[i]["entries"].(int) + 1
 	}
 	return object{
 		"entries": len(numbers), "minimum": least, "lower_quartile": at(0.25), "median": at(0.5), "upper_quartile": at(0.75),
 		"maximum": most, "bins": bins,
+	}
+}
+
+// roundBounds returns the bounds of the bins: twenty halves of the least round step of which ten hold all numbers.
+func roundBounds(least, most float64) []float64 {
+	if least == most {
+		return []float64{least, most}
+	}
+	for power := -3; ; power++ { // numbers of the tests are halves
+		for _, times := range []string{"1", "2", "5"} {
+			step, _ := new(big.Rat).SetString(times + "e" + strconv.Itoa(power))
+			floor := func(x float64) *big.Int {
+				n, _ := new(big.Rat).SetString(strconv.FormatFloat(x, 'g', -1, 64))
+				n.Quo(n, step)
+				return new(big.Int).Div(n.Num(), n.Denom())
+			}
+			first := floor(least)
+			if new(big.Int).Sub(floor(most), first).Cmp(big.NewInt(10)) >= 0 {
+				continue
+			}
+			var bounds []float64
+			for i := range int64(21) {
+				n := new(big.Rat).SetInt(first)
+				n.Mul(n.Add(n, big.NewRat(i, 2)), step)
+				bound, _ := n.Float64()
+				bounds = append(bounds, bound)
+			}
+			return bounds
+		}
+	}
+}
+
+// TestRoundBins checks the bounds of bins, and that a number on a bound is in the bin that begins there.
+func TestRoundBins(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	for i, tt := range []struct {
+		numbers []string
+		want    []string // the bins that have a number
+	}{
+		{[]string{"0.3", "0.7", "1.2"}, []string{"0.3 to 0.35", "0.7 to 0.75", "1.2 to 1.25"}},
+		{[]string{"-19.857", "0", "27.494"}, []string{"-20 to -17.5", "0 to 2.5", "25 to 27.5"}},
+		{[]string{"-1e300", "1e-300", "1e300"}, []string{"-1e+300 to -7.5e+299", "0 to 2.5e+299", "1e+300 to 1.25e+300"}},
+		{[]string{"7", "7"}, []string{"7 to 7"}},
+	} {
+		embeddable := fmt.Sprint("em_", i)
+		for n, number := range tt.numbers {
+			of := servicetest.With(newEntry(project, fmt.Sprint("en_", i, "_", n), at(1)), "embeddable_id", embeddable)
+			s.MustIngest(t, "entries", servicetest.With(of, "entry_data", `{"n":`+number+`}`))
+		}
+		a := s.Get(t, key, "/projects/"+project+"/entries-answers?embeddable_id="+embeddable+"&key=n")
+		var answer struct {
+			Numbers struct {
+				Bins []struct {
+					From, To float64
+					Entries  int
+				}
+			}
+		}
+		if err := json.Unmarshal(a.Body, &answer); err != nil || a.Status != 200 {
+			t.Fatalf("%v: %d %s", tt.numbers, a.Status, a.Body)
+		}
+		var got []string
+		for _, bin := range answer.Numbers.Bins {
+			if bin.Entries > 0 {
+				got = append(got, fmt.Sprintf("%v to %v", bin.From, bin.To))
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%v: %s", tt.numbers, diff)
+		}
 	}
 }
 

@@ -65,12 +65,14 @@ function roundStep(fits: (step: bigint) => boolean): bigint {
   for (let power = 1n; ; power *= 10n) for (const times of [1n, 2n, 5n]) if (fits(times * power)) return times * power;
 }
 
-/** binRanges puts the equal bins of the API together, two by two. They count all numbers, but their bounds are seldom round. */
-export function binRanges({ bins }: NonNullable<Answers["numbers"]>): Range[] {
+/** binRanges puts the bins of the API together, two by two. Two have round bounds, and the last ones can be empty. */
+export function binRanges({ bins, maximum }: NonNullable<Answers["numbers"]>): Range[] {
   return bins.flatMap((bin, i) => {
-    if (i % 2 === 1) return [];
-    const next = bins[i + 1] ?? bin;
-    const last = next === bins.at(-1);
-    return [{ name: `${figure(bin.from)} to ${last ? "" : "under "}${figure(next.to)}`, entries: bin.entries + (next === bin ? 0 : next.entries) }];
+    if (i % 2 === 1 || Number(String(bin.from)) > Number(String(maximum))) return [];
+    const next = bins[i + 1];
+    return [{ name: next ? `${bound(bin.from)} to under ${bound(next.to)}` : figure(bin.from), entries: bin.entries + (next?.entries ?? 0) }];
   });
 }
+
+/** bound writes a round bound to its last digit. */
+const bound = (n: unknown): string => Number(String(n)).toLocaleString("en-GB", { maximumSignificantDigits: 15 });

@@ -352,6 +352,8 @@ FROM whole w CROSS JOIN (SELECT ` + name + ` COLLATE "C" AS key) k LEFT JOIN tot
 //
 // An entry answers with the different elements of an array, or else with one value. Null and white space are no
 // answers. fields has equal fields only once, so Postgres looks at each different field once.
+//
+// Two bins together are a step of 1, 2 or 5 times a power of ten. The step is the least of which ten hold all numbers.
 func (s *statement) valuesIn(fields, frequent string) string {
 	white := s.arg(insight.WhiteSpace) + "::text"
 	answered := func(v string) string {
@@ -390,13 +392,23 @@ func (s *statement) valuesIn(fields, frequent string) string {
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 )`
 }
@@ -411,11 +423,9 @@ const keyValues = `
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key)`
 
 // Answers returns as JSON the keys of entry_data, or the values of q.Key if q has a key. If Postgres cannot parse the

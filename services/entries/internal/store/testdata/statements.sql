@@ -48,13 +48,23 @@ WITH field AS (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1) AS entries, 0 AS unreadable)
 SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
@@ -65,11 +75,9 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))::text
 FROM whole w CROSS JOIN (SELECT $2::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
@@ -114,13 +122,23 @@ WITH parsed AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
 SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
@@ -131,11 +149,9 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))::text
 FROM whole w CROSS JOIN (SELECT $2::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
@@ -189,13 +205,23 @@ WITH field AS (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
     SELECT p.version
@@ -218,11 +244,9 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))::text
 FROM whole w CROSS JOIN (SELECT $14::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
@@ -279,13 +303,23 @@ WITH parsed AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
 SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, 
@@ -296,11 +330,9 @@ SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))::text
 FROM whole w CROSS JOIN (SELECT $14::text COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
 
@@ -1689,13 +1721,23 @@ WITH field AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1) AS entries, 0 AS unreadable)
 SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
@@ -1708,11 +1750,9 @@ SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'k
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))
         ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
     FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
@@ -1770,13 +1810,23 @@ WITH parsed AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
 SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
@@ -1789,11 +1839,9 @@ SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'k
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))
         ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
     FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
@@ -1860,13 +1908,23 @@ WITH field AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND coalesce((
     SELECT p.version
@@ -1891,11 +1949,9 @@ SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'k
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))
         ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
     FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
@@ -1965,13 +2021,23 @@ WITH parsed AS MATERIALIZED (
     FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
     WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
 ), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high, CASE WHEN max(n) > min(n) THEN 20 ELSE 1 END AS bins,
+    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
            percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
     FROM number CROSS JOIN LATERAL generate_series(1, weight)
     GROUP BY key
+), bounded AS (
+    SELECT key, CASE WHEN high > low THEN (
+        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
+        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
+        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
+        WHERE floor(most / step) - floor(least / step) < 10
+        ORDER BY step
+        LIMIT 1
+    ) ELSE ARRAY[low, high] END AS bounds
+    FROM summary
 ), bin AS (
-    SELECT key, CASE WHEN high > low THEN least(floor((n - low) / (high - low) * bins), bins - 1) ELSE 0 END AS bin, sum(weight) AS entries
-    FROM number JOIN summary USING (key)
+    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 ), whole AS MATERIALIZED (SELECT (SELECT count(1) FROM parsed) AS entries, (SELECT count(1) FROM parsed WHERE data IS NULL) AS unreadable)
 SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
@@ -1984,11 +2050,9 @@ SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'k
         SELECT json_build_object(
             'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
             'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object(
-                    'from', s.low + (s.high - s.low) * g / s.bins,
-                    'to', CASE WHEN g + 1 = s.bins THEN s.high ELSE s.low + (s.high - s.low) * (g + 1) / s.bins END,
-                    'entries', coalesce(b.entries, 0)) ORDER BY g)
-                FROM generate_series(0, s.bins - 1) g LEFT JOIN bin b ON b.key = s.key AND b.bin = g))
+                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
+                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
+                WHERE r.key = s.key))
         FROM summary s WHERE s.key = k.key))
         ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
     FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
