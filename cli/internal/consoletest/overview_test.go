@@ -204,12 +204,13 @@ func TestLongHours(t *testing.T) {
 	w := start(t)
 	const project = "pr_hours"
 	key := w.newProject(t, project, "Hours", "em_hours")
-	for i, hour := range []int{22, 22, 34} { // of 30 September in UTC: 00:00 and 12:00 of 1 October in Berlin
+	for i, hour := range []int{22, 22, 34, 10} { // of 30 September in UTC: 00:00 and 12:00 of 1 October in Berlin, and 12:00 of the day before
 		w.send(t, "entries", newEntry(project, "em_hours", fmt.Sprint("en_", i), time.Date(2026, 9, 30, hour, 20*i, 0, 0, time.UTC), `{}`))
 	}
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "overview?from=2026-10-01&to=2026-10-01"))
 	b.until("a bar for each hour", `document.querySelector("#chart")?.innerText === "Entries an hour" && document.querySelectorAll(".chart a").length === 24`)
+	b.shows("+2 against") // 200 % of one entry
 	said := func(want string) {
 		t.Helper()
 		b.until(want, `document.querySelector(".said").innerText === `+quote(want))

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Entry, FunnelPage } from "@lectern/client";
 import { titleOf } from "../answers.ts";
 import { place } from "../numbers.ts";
-import { dateTime, exactTime, percent } from "../time.ts";
+import { count, dateTime, exactTime, percent } from "../time.ts";
 
 /** How much of a text is drawn, in characters. */
 const longestText = 1000;
@@ -84,10 +84,13 @@ export function Figure({ name, id, value, note, to }: { name: ComponentChildren;
   );
 }
 
-/** Change shows how a number differs from an earlier one: in percent of it, or a ratio in points. */
+/** Percents of fewer say little: three more than three are 100 %. */
+const leastBase = 20;
+
+/** Change shows how a number differs from an earlier one: in percent of it unless that is small, or a ratio in points. */
 export function Change({ now, old, points = false }: { now: number; old: number; points?: boolean }) {
   const by = Math.abs(now - old);
-  return <span class={now === old ? "" : now > old ? "plus" : "minus"}>{now >= old ? "+" : "−"}{points ? `${(100 * by).toFixed(1)} points` : percent(by / old)}</span>;
+  return <span class={now === old ? "" : now > old ? "plus" : "minus"}>{now >= old ? "+" : "−"}{points ? `${(100 * by).toFixed(1)} points` : old < leastBase ? count(by) : percent(by / old)}</span>;
 }
 
 /** Removing is a button that removes filters. The focus moves to the first filter, because the button is gone then. */
