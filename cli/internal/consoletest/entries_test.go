@@ -322,6 +322,14 @@ func TestLongEntry(t *testing.T) {
 	if got := b.text("[data-answers] pre"); got != entry.Data && !strings.HasPrefix(entry.Data, got[:min(len(got), 500)]) {
 		t.Errorf("raw: %s, want %s", got, entry.Data)
 	}
+	for e, err := range w.api.PageViews(t.Context(), demoProject, client.PageViewQuery{ContactID: entry.ContactID, IncludeURLs: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.EntryID == w.EntryID {
+			b.shows(*e.PageViews[0].URL)
+		}
+	}
 	title := b.text("h1")
 	if !strings.Contains(entry.Data, strings.Fields(title)[0]) {
 		t.Errorf("the title is %q, the answers are %s", title, entry.Data)

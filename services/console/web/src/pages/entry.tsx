@@ -1,5 +1,5 @@
 // One entry: its answers, and the path of the visitor through the pages.
-import type { Entry, EntryEvent } from "@lectern/client";
+import type { Client, Entry, EntryEvent } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf, titleOf } from "../answers.ts";
@@ -127,8 +127,20 @@ function More({ left, what, more }: { left: number; what: string; more: () => vo
   );
 }
 
+/** How many entries a contact may have updated in one millisecond, so that the address of each is found. */
+const mostUpdated = 20;
+
+/** urlOf returns the address of the first page that the visitor viewed, or null. Only the list of page views has addresses, and it takes no id of an entry. */
+async function urlOf(client: Client, project: string, { entry_id, embeddable_id, contact_id, group_id, updated_at }: Entry, signal: AbortSignal): Promise<string | null> {
+  const at = Date.parse(updated_at);
+  const { created_after: updated_after, created_before: updated_before } = created({ from: at, until: at + 1 });
+  const entries = await collect(client.pageViews(project, { embeddable_id, contact_id, group_id, updated_after, updated_before, include_urls: true, limit: mostUpdated }, { signal }));
+  return entries.find((one) => one.entry_id === entry_id)?.page_views.find(({ url }) => url)?.url ?? null;
+}
+
 function About({ project, entry }: { project: string; entry: Entry }) {
   const title = useNames(project)(entry.embeddable_id);
+  const { value: url } = useLoad(({ client, signal }) => urlOf(client, project, entry, signal), ["url", project, entry.entry_id, entry.updated_at]);
   const row = (label: string, value: ComponentChildren, note?: ComponentChildren) => (
     <div>
       <dt>{label}</dt>
@@ -141,6 +153,7 @@ function About({ project, entry }: { project: string; entry: Entry }) {
       <dl>
         {row("Created", <Time at={entry.created_at} />)}
         {row("Updated", <Time at={entry.updated_at} />)}
+        {url && row("Web page", <Text>{url}</Text>, "Where the visitor began")}
         {row("Embeddable", <a href={address(project, "funnel", entry.embeddable_id)}><Text>{title}</Text></a>, title !== entry.embeddable_id && <Text>{entry.embeddable_id}</Text>)}
         {row("Contact", <a href={address(project, "contacts", entry.contact_id)}><Text>{entry.contact_id}</Text></a>, "All entries of this visitor")}
         {row("Group", <Text>{entry.group_id}</Text>, <a href={address(project, "entries", "", { group: entry.group_id, days: "0" })}>Entries of this group</a>)}
