@@ -108,3 +108,41 @@ func TestLongAnswers(t *testing.T) {
 		b.until("titles of "+path, `[...document.querySelectorAll("dl.answers dt")].some(e => e.innerText === "Which colour? colour")`)
 	}
 }
+
+// TestLongManyQuestions finds one of 80 questions: by its title, and in the list of all. Names and phones are never figures.
+func TestLongManyQuestions(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project, embeddable = "pr_many", "em_many"
+	key := w.newProject(t, project, "Many", "")
+	var components, answers []string
+	for i := range 80 {
+		components = append(components, fmt.Sprintf(`{"name":"q%02d","label":"What about subject %d?"}`, i, i))
+		answers = append(answers, fmt.Sprintf(`"q%02d":"Yes"`, i))
+	}
+	w.send(t, "embeddables", record{"embeddable_id": embeddable, "title": "A long questionnaire", "group_id": "gr_1", "project_id": project,
+		"json_string_prod": `{"pages":[{"key":"first","components":[` + strings.Join(components, ",") + `,{"name":"who","label":"Your first name"}]}]}`})
+	var entries []record
+	for i := range 48 {
+		entries = append(entries, newEntry(project, embeddable, fmt.Sprint("en_", i), demoEnd.AddDate(0, 0, -i), fmt.Sprintf(`{%s,"who":"Name %d","contactPhone":%d}`, strings.Join(answers, ","), i%12, 5550100+i%12)))
+	}
+	w.send(t, "entries", entries...)
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "answers/"+embeddable+"?days=0"))
+	b.until("the first questions", `document.querySelectorAll("section[data-key]").length === 30 && document.querySelectorAll("nav .keylist li").length === 82`)
+	for _, width := range []int64{390, 1280} {
+		b.look(width, "light")
+		b.fits(fmt.Sprint("many questions at ", width))
+		b.picture(fmt.Sprint("many-questions-", width))
+	}
+	b.click("a[href*='key=q77']")
+	b.until("a question further down", `document.activeElement.innerText.startsWith("What about subject 77?") && document.activeElement.getBoundingClientRect().top < innerHeight && !location.search.includes("key=")`)
+	b.click("main input[type=search]")
+	b.run(chromedp.KeyEvent("FIRST"))
+	b.until("the question of this title", `[...document.querySelectorAll("section[data-key]")].map(e => e.dataset.key).join() === "who" && document.querySelectorAll("nav .keylist li").length === 1`)
+	b.until("texts", `document.querySelector("[data-key=who] [data-kind=texts]") && document.querySelector("[data-key=who] [data-latest]")`)
+	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("phone"))
+	b.until("phones as texts, too", `document.querySelector("[data-key=contactPhone] [data-kind=texts]")`)
+	b.clickText("The latest answers")
+	b.until("the latest phone", `document.querySelector("[data-key=contactPhone] tbody tr")?.innerText.startsWith("5550100")`)
+}

@@ -22,6 +22,9 @@ test("texts are free texts if most were given once, or most are not listed", () 
   assert.equal(kindOf(given(many(50, (i) => `name ${i}`, (i) => 100 - i), { others: 20 })), "choices");
   assert.equal(kindOf(given(many(20, (i) => `text ${i}`, (i) => (i < 9 ? 2 : 1)))), "texts");
   assert.equal(kindOf(given(many(20, (i) => `text ${i}`, (i) => (i < 10 ? 2 : 1)))), "choices");
+  for (const label of ["Name", "first_name", "Your name?", "contactPhone", "E-mail", "surname"]) assert.equal(kindOf(given(many(11, (i) => i, () => 20)), "", label), "texts", label);
+  for (const label of ["Which name suits it?", "filename", "phones_owned"]) assert.equal(kindOf(given(many(11, (i) => i, () => 20)), "", label), "numbers", label);
+  assert.equal(kindOf(given(many(10, (i) => `name ${i}`)), "Name"), "choices");
   assert.equal(kindOf(given([], { others: 7 })), "texts", "texts of more than 1,000 bytes are never listed");
 });
 

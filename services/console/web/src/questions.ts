@@ -32,12 +32,16 @@ const many = 11;
 /** Kind is how answers are shown: each with its number, numbers in ranges, or the latest texts. */
 export type Kind = "choices" | "numbers" | "texts";
 
+/** personal finds the questions whose answers say who somebody is, in their titles and keys. */
+const personal = /^name$|\b(e-?mail|phone|mobile|((first|last|full|given|family|middle|your|contact)[ -]?|sur)names?)\b/i;
+
 /**
  * kindOf chooses how answers are shown. Texts are free texts if most of those listed were given once, or if most answers are not
- * listed at all.
+ * listed at all. So are many different names and numbers of phones, however often each was given. labels are the title and the key of the question.
  */
-export function kindOf(of: Distribution): Kind {
+export function kindOf(of: Distribution, ...labels: string[]): Kind {
   const { values, others, multiple, numbers } = of;
+  if (values.length >= many && labels.some((label) => personal.test(label.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ")))) return "texts";
   if (multiple === 0 && values.length >= many && values.every(({ value }) => isNumber(value)) && (others === 0 || numbers)) return "numbers";
   const single = values.filter(({ entries }) => entries === 1).length;
   const free = others * 2 > answeredIn(of) || (values.length >= many && single * 2 > values.length);

@@ -59,6 +59,10 @@ function questionsIn(all: AnswerKeys, asked: ReadonlyMap<string, Asked>): Questi
   });
 }
 
+/** How many questions are drawn at first, and from how many on a search finds them. */
+const firstQuestions = 30;
+const searched = 10;
+
 /** jump shows the answers to a question. It reports whether the page has them. */
 function jump(key: string): boolean {
   const found = [...document.querySelectorAll<HTMLElement>("section[data-key]")].find((one) => one.dataset["key"] === key);
@@ -70,9 +74,15 @@ function jump(key: string): boolean {
 function Questions({ project, of, questions, unreadable }: { project: string; of: Of; questions: Question[]; unreadable: number }) {
   // An address can name the question that it is about. It does so once, so that the way back leads to where the visitor was.
   const wanted = here.value.query.get("key");
+  const [search, setSearch] = useState("");
+  const [all, setAll] = useState(false);
   useEffect(() => {
-    if (wanted !== null && jump(wanted)) filter({ key: "" }, true);
-  }, [wanted]);
+    if (wanted === null) return;
+    if (jump(wanted)) filter({ key: "" }, true);
+    else setAll(true);
+  }, [wanted, all]);
+  const found = questions.filter(({ key, title }) => `${title} ${key}`.toLowerCase().includes(search.trim().toLowerCase()));
+  const shown = all ? found : found.slice(0, firstQuestions);
   const open = (event: MouseEvent, key: string) => {
     if (!(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) && jump(key)) event.preventDefault();
   };
@@ -80,7 +90,7 @@ function Questions({ project, of, questions, unreadable }: { project: string; of
     <div class="questions">
       <nav class="card" aria-label="Questions">
         <ul class="keylist">
-          {questions.map(({ key, title, answered }) => (
+          {found.map(({ key, title, answered }) => (
             <li key={key}>
               <a href={filtered({ key })} onClick={(event) => open(event, key)}>
                 <Text>{cut(title || key)}</Text> <span class="muted small">{count(answered)}</span>
@@ -91,7 +101,12 @@ function Questions({ project, of, questions, unreadable }: { project: string; of
       </nav>
       <div class="page">
         {unreadable > 0 && <p class="muted small">The data of {count(unreadable)} {unreadable === 1 ? "entry" : "entries"} cannot be read.</p>}
-        {questions.map((question) => <Section key={question.key} project={project} of={of} question={question} />)}
+        {questions.length > searched && (
+          <input type="search" aria-label="Search the questions" placeholder="Search the questions" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
+        )}
+        {shown.map((question) => <Section key={question.key} project={project} of={of} question={question} />)}
+        {found.length === 0 && <p class="muted">No question has a title or key like this.</p>}
+        {shown.length < found.length && <p class="actions"><button type="button" class="quiet" onClick={() => setAll(true)}>Show all {found.length} questions</button></p>}
       </div>
     </div>
   );
@@ -107,11 +122,11 @@ function Section({ project, of, question: { key, title, given } }: { project: st
     <section class="card" data-key={key}>
       <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
       {given ? (
-        <Given project={project} of={of} name={key} given={given} />
+        <Given project={project} of={of} name={key} title={title} given={given} />
       ) : (
         <details onToggle={(e) => setOpen(e.currentTarget.open)}>
           <summary class="small">The answers</summary>
-          {open && <Later project={project} of={of} name={key} />}
+          {open && <Later project={project} of={of} name={key} title={title} />}
         </details>
       )}
     </section>
@@ -119,7 +134,7 @@ function Section({ project, of, question: { key, title, given } }: { project: st
 }
 
 /** Later reads the answers to a question after the first 100. */
-function Later({ project, of, name }: { project: string; of: Of; name: string }) {
+function Later({ project, of, name, title }: { project: string; of: Of; name: string; title: string }) {
   const load = useLoad(({ client, signal }) => client.answers(project, { ...of, key: name }, { signal }), ["answers", project, of, name]);
-  return <Loaded load={load} what="the answers" rows={3}>{(given) => <Given project={project} of={of} name={name} given={given} />}</Loaded>;
+  return <Loaded load={load} what="the answers" rows={3}>{(given) => <Given project={project} of={of} name={name} title={title} given={given} />}</Loaded>;
 }

@@ -17,6 +17,7 @@ interface Props {
   of: Of;
   /** The key of the question. */
   name: string;
+  title: string;
   given: Distribution;
 }
 
@@ -29,9 +30,9 @@ function said({ none, multiple }: Distribution, answered: number): string {
 
 /** Given shows the answers to a question. */
 export function Given(props: Props) {
-  const { given } = props;
+  const { given, name, title } = props;
   const answered = answeredIn(given);
-  const kind = kindOf(given);
+  const kind = kindOf(given, title, name);
   return (
     <>
       <p class="muted small" data-answered={answered} data-kind={kind}>{said(given, answered)}</p>
