@@ -245,8 +245,11 @@ function isLasting(error: ConnectionError): boolean {
   return code === "ENOTFOUND" || /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_INVALID_URL/.test(code);
 }
 
-/** Whether this is a page or a worker of a browser. Elsewhere fetch may refuse the options of browsers, or mean a cache of the server by them. */
-const inBrowser = "document" in globalThis || "importScripts" in globalThis;
+/**
+ * Whether this is a page or a worker of a browser, which have an address. Elsewhere fetch may refuse the options of browsers, as that of
+ * Cloudflare's older Workers, or mean a cache of the server by them.
+ */
+const inBrowser = "location" in globalThis;
 
 /** Fault is what an error may have. An error of fetch can be of another realm, as in Jest, where it is no instance of this realm's Error. */
 interface Fault {
@@ -255,16 +258,17 @@ interface Fault {
   code?: unknown;
   cause?: unknown;
   digest?: unknown;
+  retryable?: unknown;
 }
 
 const messageOf = (error: unknown): string => String((error as Fault | undefined)?.message || codeOf(error) || error);
 
 /**
- * isNetworkFault reports whether fetch failed because of the network: with a TypeError (Fetch Standard), an error of the DOM, or a code
- * of Node. Frameworks throw other errors from fetch, by which they steer, such as DynamicServerError of Next.js.
+ * isNetworkFault reports whether fetch failed because of the network: with a TypeError (Fetch Standard), an error of the DOM, a code of
+ * Node, or an error that Cloudflare's Workers mark as retryable. Frameworks throw other errors from fetch, by which they steer, such as DynamicServerError of Next.js.
  */
 function isNetworkFault(error: unknown): boolean {
-  return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(String((error as Fault | undefined)?.name)) || codeOf(error) !== "";
+  return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(String((error as Fault | undefined)?.name)) || codeOf(error) !== "" || (error as Fault | undefined)?.retryable === true;
 }
 
 /** codeOf returns Node's code of a network error. */

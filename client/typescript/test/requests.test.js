@@ -91,15 +91,22 @@ test("an error of fetch that is no fault of the network passes as it is", async 
   assert.equal(asked.length, 2); // as headers() within the function for the key does
 });
 
-test("a lost connection is a ConnectionError under Jest, too, where errors of fetch are of another realm", async () => {
-  let asked = 0;
-  const fetch = async () => {
-    asked++;
-    throw runInNewContext(`new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })`);
-  };
-  const client = new Client({ baseURL: "http://127.0.0.1:1", apiKey: key, fetch, retry: { attempts: 2, baseMs: 1 } });
-  await assert.rejects(client.project("pr_1"), (error) => error instanceof ConnectionError && error.message === "no answer: connect ECONNREFUSED");
-  assert.equal(asked, 2);
+test("a lost connection is a ConnectionError wherever fetch runs", async () => {
+  for (const [message, fault] of [
+    // Under Jest, errors of fetch are of another realm.
+    ["connect ECONNREFUSED", runInNewContext(`new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })`)],
+    // Cloudflare's Workers mark errors of the network.
+    ["Network connection lost.", Object.assign(new Error("Network connection lost."), { retryable: true })],
+  ]) {
+    let asked = 0;
+    const fetch = async () => {
+      asked++;
+      throw fault;
+    };
+    const client = new Client({ baseURL: "http://127.0.0.1:1", apiKey: key, fetch, retry: { attempts: 2, baseMs: 1 } });
+    await assert.rejects(client.project("pr_1"), (error) => error instanceof ConnectionError && error.message === `no answer: ${message}`);
+    assert.equal(asked, 2);
+  }
 });
 
 test("the key stays with its host, and out of errors", async (t) => {
