@@ -18,6 +18,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
@@ -182,9 +183,14 @@ func (b *tab) download(kind string, safe bool) []byte {
 	})
 	b.clickText("Download")
 	b.until("the dialog", `document.querySelector("dialog form.download")`)
-	if kind == "ndjson" {
+	ending := kind
+	switch {
+	case kind == "ndjson":
+		b.click("dialog label:nth-of-type(3) input[type=radio]")
+	case kind == "reading":
+		ending = "csv"
 		b.click("dialog label:nth-of-type(2) input[type=radio]")
-	} else if !safe {
+	case !safe:
 		b.click("dialog .safe input")
 	}
 	b.click("dialog button[type=submit]")
@@ -192,7 +198,7 @@ func (b *tab) download(kind string, safe bool) []byte {
 	// Chromium makes an empty file of this name before it moves the written one there.
 	var content []byte
 	eventually.True(b.T, "a file comes", func() bool {
-		found, _ := filepath.Glob(filepath.Join(folder, "*."+kind))
+		found, _ := filepath.Glob(filepath.Join(folder, "*."+ending))
 		for _, file := range found {
 			var err error
 			if content, err = os.ReadFile(file); err != nil {
@@ -292,6 +298,48 @@ func TestLongSafeSpreadsheet(t *testing.T) {
 	}
 	if want := row.String() + ",v\r\n"; !strings.HasSuffix(content, want) {
 		t.Errorf("the file is\n%q, and does not end with\n%q", content, want)
+	}
+}
+
+// TestLongReadingSpreadsheet downloads a table for people, with a browser in English and with one in German.
+func TestLongReadingSpreadsheet(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project = "pr_reading"
+	key := w.newProject(t, project, "Reading", "")
+	w.send(t, "embeddables",
+		record{"embeddable_id": "em_1", "title": "A survey; short", "group_id": "gr_1", "project_id": project, "json_string_prod": `{"pages":[{"key":"first","components":[
+			{"name":"mood","label":"How is it?","options":[{"value":"c","label":"Clarity"},{"value":"f","label":"=1+1"}]},
+			{"name":"several","label":"Which ones?","options":[{"value":"c","label":"Clear"},{"value":"d","label":"Dark, or so"}]},
+			{"name":"price","label":"What does it\n cost?"},{"name":"same","label":"How is it?"},{"name":"owner","label":"+Owner"}]}]}`})
+	at0 := time.Date(2026, 9, 30, 22, 0, 5, 0, time.UTC) // 00:00:05 of the next day in Berlin
+	w.send(t, "entries",
+		newEntry(project, "em_1", "en_1", at0, `{"later":"x;y","owner":true,"price":-1.50,"several":["c","d","e"],"mood":"c","same":"c"}`),
+		newEntry(project, "em_gone", "en_2", at0.Add(-time.Hour), `{"owner":false,"price":12345678901234567.5,"several":[],"mood":"f","same":"=2","later":null}`))
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "entries"))
+	b.rows(2)
+	for _, language := range []struct {
+		locale string
+		want   []string
+	}{
+		{"en-GB", []string{
+			`Created (Europe/Berlin),Updated,Embeddable,Contact,Entry,How is it?,Which ones?,What does it cost?,How is it? (same),'+Owner,later`,
+			`2026-10-01 00:00:05,2026-10-01 00:00:05,A survey; short,co_1,en_1,Clarity,"Clear, Dark, or so, e",-1.50,c,Yes,x;y`,
+			`2026-09-30 23:00:05,2026-09-30 23:00:05,em_gone,co_1,en_2,f,,'12345678901234567.5,'=2,No,`,
+		}},
+		{"de-DE", []string{
+			`Created (Europe/Berlin);Updated;Embeddable;Contact;Entry;How is it?;Which ones?;What does it cost?;How is it? (same);'+Owner;later`,
+			`2026-10-01 00:00:05;2026-10-01 00:00:05;"A survey; short";co_1;en_1;Clarity;Clear, Dark, or so, e;-1,50;c;Yes;"x;y"`,
+			`2026-09-30 23:00:05;2026-09-30 23:00:05;em_gone;co_1;en_2;f;;'12345678901234567.5;'=2;No;`,
+		}},
+	} {
+		b.run(emulation.SetLocaleOverride().WithLocale(language.locale))
+		got := strings.Split(strings.TrimSuffix(string(b.download("reading", true)), "\r\n"), "\r\n")
+		language.want[0] = "\ufeff" + language.want[0]
+		if diff := cmp.Diff(language.want, got); diff != "" {
+			t.Errorf("%s: %s", language.locale, diff)
+		}
 	}
 }
 

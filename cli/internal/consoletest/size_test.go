@@ -10,7 +10,7 @@ import (
 )
 
 // TestLongSize limits the compressed size of the script that the page loads. The scripts that a browser loads on demand, to
-// talk to an OpenID provider and to compare definitions, count for themselves.
+// talk to an OpenID provider, to compare definitions and to make files, count for themselves.
 func TestLongSize(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { answeredIn, askedIn, type Distribution, distributionOf, inOrder, kindOf } from "./questions.ts";
+import { answeredIn, askedIn, choicesIn, type Distribution, distributionOf, inOrder, kindOf } from "./questions.ts";
 
 const many = (n: number, value: (i: number) => unknown, entries = (_: number) => 1) => Array.from({ length: n }, (_, i) => ({ value: value(i), entries: entries(i) }));
 
@@ -59,6 +59,16 @@ test("titles and order are those of the definition", () => {
   assert.deepEqual(inOrder(keys, asked).map(({ key }) => [key, asked.get(key)?.title]), [
     ["home_type", "What do you live in?"], ["owner", "It is mine"], ["email", "Where do we send it?"], ["phone", ""], ["7", "Seven"], ["postcode", "Your postcode?"], ["unknown", undefined], ["another", undefined],
   ]);
+});
+
+test("choices have the texts of the definition", () => {
+  const json = JSON.stringify({ pages: [{ key: "colour", components: [
+    { name: "colour", label: "Which?", options: [{ value: "r", label: "Red" }, { key: "g", text: "Green" }, { value: 3, label: "Three" }, { value: "none" }] },
+    { id: "plain", title: "Which?", options: ["Red", "Green"] },
+  ] }, { name: "other", choices: { list: [{ id: "r", title: "Right" }] } }] });
+  const choices = choicesIn(json, ["colour", "plain", "other"]);
+  assert.deepEqual(["r", "g", "3", "none"].map((value) => choices.get("colour")?.get(value)), ["Red", "Green", "Three", undefined]);
+  assert.deepEqual([choices.get("plain"), choices.get("other")?.get("r")], [undefined, "Right"]);
 });
 
 test("any definition is read", () => {

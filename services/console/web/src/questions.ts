@@ -86,6 +86,27 @@ export function askedIn(definition: string, keys: Iterable<string>): ReadonlyMap
   return found;
 }
 
+/** choicesIn finds the texts of choices in a definition: by the keys of their questions, then by the values that an entry has. */
+export function choicesIn(definition: string, keys: Iterable<string>): ReadonlyMap<string, ReadonlyMap<string, string>> {
+  const wanted = new Set(keys);
+  const found = new Map<string, Map<string, string>>();
+  // Each part is within the question of, if there is one. A choice is an object in one of its lists.
+  const left: { value: unknown; of?: string | undefined; choice?: boolean }[] = [{ value: parsed(definition) }];
+  for (let next = left.pop(); next; next = left.pop()) {
+    const { value, of, choice } = next;
+    if (value === null || typeof value !== "object") continue;
+    const members = new Map<string, unknown>(Object.entries(value));
+    const named = Array.isArray(value) ? undefined : namedBy.map((name) => members.get(name)).find((key): key is string => typeof key === "string" && wanted.has(key));
+    const title = titleIn(value);
+    if (choice && of !== undefined && title) {
+      const id = ["value", ...namedBy].map((name) => members.get(name)).find((id) => typeof id === "string" || typeof id === "number");
+      if (id !== undefined) found.set(of, (found.get(of) ?? new Map<string, string>()).set(String(id), title));
+    }
+    for (const member of members.values()) left.push({ value: member, of: named ?? of, choice: Array.isArray(value) && of !== undefined });
+  }
+  return found;
+}
+
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);

@@ -3,7 +3,7 @@ import type { EntryQuery } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { connect, type Waiting } from "../api.ts";
 import { errorOf } from "../errors.ts";
-import { csv, ndjson, read } from "../download.ts";
+import { zone } from "../preferences.ts";
 import { count, counted, isoDay } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";
 import { Patience, Problem } from "./state.tsx";
@@ -18,7 +18,7 @@ const megabytes = (bytes: number): string => (bytes < 100_000 ? `${count(Math.ce
 
 /** DownloadDialog reads all entries again, and gives the file when it is complete. Closing the dialog cancels the download. */
 export function DownloadDialog({ project, query, close }: { project: string; query: EntryQuery; close: () => void }) {
-  const [kind, setKind] = useState<"csv" | "ndjson">("csv");
+  const [kind, setKind] = useState<"csv" | "reading" | "ndjson">("csv");
   const [safe, setSafe] = useState(true);
   const [state, setState] = useState<State>({ at: "choosing" });
   const running = useRef<AbortController | null>(null);
@@ -50,12 +50,14 @@ export function DownloadDialog({ project, query, close }: { project: string; que
     let soFar = 0;
     update({ at: "reading", count: 0 });
     try {
+      const { csv, formsOf, ndjson, read, reading } = await import("../download.ts");
       const client = connect({ onRetry: (waiting) => update({ at: "reading", count: soFar, waiting }) });
       const entries = await read(client.entries(project, { ...query, pageSize: 10_000 }, { signal }), (n) => update({ at: "reading", count: (soFar = n) }));
-      const file = kind === "ndjson" ? ndjson(entries) : await csv(entries, { safe, signal, progress: (n) => update({ at: "writing", count: n }) });
+      const options = { signal, progress: (n: number) => update({ at: "writing", count: n }) };
+      const file = kind === "ndjson" ? ndjson(entries) : kind === "csv" ? await csv(entries, { ...options, safe }) : await reading(entries, await formsOf(client, project, entries.embeddables, signal), options);
       if (signal.aborted) return;
       url.current = URL.createObjectURL(file);
-      update({ at: "done", count: entries.count, bytes: file.size, url: url.current, name: `${project.replace(/[^\w-]/g, "_")}-entries-${isoDay(Date.now())}.${kind}` });
+      update({ at: "done", count: entries.count, bytes: file.size, url: url.current, name: `${project.replace(/[^\w-]/g, "_")}-entries-${isoDay(Date.now())}.${kind === "ndjson" ? kind : "csv"}` });
     } catch (error) {
       update({ at: "failed", error: errorOf(error) });
     }
@@ -76,6 +78,10 @@ export function DownloadDialog({ project, query, close }: { project: string; que
             <label>
               <input type="radio" name="kind" autofocus checked={kind === "csv"} onChange={() => setKind("csv")} />
               <span>CSV <span class="muted small">A row for each entry, a column for each answer.</span></span>
+            </label>
+            <label>
+              <input type="radio" name="kind" checked={kind === "reading"} onChange={() => setKind("reading")} />
+              <span>CSV to read <span class="muted small">For Excel: titles of questions, texts of choices, times of {zone.value}. Safe for spreadsheets.</span></span>
             </label>
             <label>
               <input type="radio" name="kind" checked={kind === "ndjson"} onChange={() => setKind("ndjson")} />
