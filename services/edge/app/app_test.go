@@ -176,6 +176,7 @@ func TestClientDisconnects(t *testing.T) {
 }
 
 func TestServiceGivesNoAnswer(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
 	dying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -247,6 +248,7 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 // TestAnswersMayTakeLong checks that EDGE_ANSWER_TIMEOUT only limits the wait for headers. A body may take longer in
 // both directions.
 func TestAnswersMayTakeLong(t *testing.T) {
+	t.Parallel()
 	const part = 1100 * time.Millisecond // two parts take longer than the time-out: only time shows that it does not end them
 	r := start(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "2s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -175,6 +175,7 @@ func TestNoHost(t *testing.T) {
 
 // TestOddRequests checks that unusual requests get an answer and are not reported as faults of the service.
 func TestOddRequests(t *testing.T) {
+	t.Parallel()
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s|%s", r.Host, r.Header.Get("Upgrade"))
 	}, routes.Entries, routes.Proxy)

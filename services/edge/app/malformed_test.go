@@ -36,6 +36,7 @@ func TestMalformedBodies(t *testing.T) {
 // TestConnectionAfterABody checks that the edge keeps a connection after a complete body. It closes the connection if
 // it answered before the end of the body, or if the body was chunked.
 func TestConnectionAfterABody(t *testing.T) {
+	t.Parallel()
 	// The edge reads the rest of a body for READ_TIMEOUT.
 	r := start(t, map[string]string{"READ_TIMEOUT": "1s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // allows an answer before the end of the body

@@ -59,6 +59,7 @@ func serve(t *testing.T, environ map[string]string, routes func(rt *httpapi.Rout
 // TestSlowAndSteadyReader checks that a slow and steady client gets a long answer completely through the edge. The edge
 // reads from the service at the client's pace.
 func TestSlowAndSteadyReader(t *testing.T) {
+	t.Parallel()
 	const size = 6 << 20
 	service := serve(t, map[string]string{"WRITE_TIMEOUT": "1s"}, func(rt *httpapi.Router) {
 		rt.Get("/projects/{projectId}/entries", func(w http.ResponseWriter, _ *http.Request) error {

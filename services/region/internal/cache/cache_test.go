@@ -256,14 +256,3 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkGet(b *testing.B) {
-	c := New(func(context.Context, string) (zone.Zone, error) { return zone.Zone{}, nil }, options)
-	defer c.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Get(b.Context(), "pr_1"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
