@@ -46,19 +46,6 @@ func BenchmarkVerifyWarmToken(b *testing.B) {
 	}
 }
 
-func BenchmarkVerifyWarmParallel(b *testing.B) {
-	v, ctx, key := warm(b)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := v.Verify(ctx, "pr_benchmark", key); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-}
-
 // warm returns a verifier with a key. It uses the real clock, so it renews its copy.
 func warm(b *testing.B) (*auth.Verifier, context.Context, string) {
 	s := newStore()

@@ -230,7 +230,7 @@ func TestGrantErrors(t *testing.T) {
 	const issuer = `"issuer":"https://login.example.com"`
 	id := must(t, s, "POST", "pr_1/keys", `{"identity":{`+issuer+`,"subject":"ana"}}`)["id"].(string)
 	for _, body := range []string{
-		`{"identity":"ana"}`, `{"identity":{}}`, `{"identity":{` + issuer + `}}`, `{"identity":{` + issuer + `,"subject":"a","group":"b"}}`,
+		`{"identity":"ana"}`, `{"identity":{}}`, `{"identity":{` + issuer + `}}`, `{"identity":{` + issuer + `,"subject":"a","group":"b"}}`, `{"identity":{` + issuer + `,"group":"b","uid":"u"}}`,
 		`{"identity":{"issuer":"login","subject":"a"}}`, `{"identity":{` + issuer + `,"sub":"a"}}`, `{"identity":{` + issuer + `,"subject":"a"},"key":"a key of mine"}`,
 		`{"identity":{` + issuer + `,"subject":"ana"}}`,
 	} {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestGivenRights gives rights to credentials that two processes with Redis refused a moment before. No request that begins
-// over a second later is refused, whatever copies the processes and Redis have. TestRotationOverlaps has the rotation.
+// over a second later is refused, whatever copies the processes and Redis have.
 func TestGivenRights(t *testing.T) {
 	t.Parallel()
 	issuer := issuertest.Start(t)

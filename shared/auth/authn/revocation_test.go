@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -40,6 +41,8 @@ func use(t *testing.T, processes []*authn.Authenticator, project, key string) (u
 					u.accepted = began
 				case refused(err):
 					u.refused = began
+				default:
+					t.Errorf("a request is neither accepted nor refused: %v", err)
 				}
 				u.mu.Unlock()
 				time.Sleep(time.Millisecond) // the rate of the load
@@ -117,6 +120,31 @@ func TestRevocation(t *testing.T) {
 			k.Config.Redis = redisdb.Config{URL: redistest.Start(t).URL}
 			k.Config.CacheTTL = ttl
 			revokeInUse(t, k, []*authn.Authenticator{k.Authenticator(authn.Options{}), k.Authenticator(authn.Options{})}, limit, nothing, nothing)
+		}},
+		{"with a cluster", time.Second, func(t *testing.T, limit time.Duration) {
+			k, processes := start(t, redistest.Patient(redistest.StartCluster(t).URL, time.Minute))
+			revokeInUse(t, k, processes, limit, nothing, nothing)
+			key := k.Key("rated")
+			eventually.True(t, "the cluster keeps a rate", func() bool {
+				_, rate, err := processes[0].Guard.Check(t.Context(), "rated", key, auth.EntriesRead)
+				return err == nil && rate.Remaining < k.Config.KeyRate().Burst
+			})
+		}},
+		{"a cluster loses the master of the key", ttl, func(t *testing.T, limit time.Duration) {
+			cluster := redistest.StartCluster(t)
+			k, processes := start(t, cluster.URL)
+			revokeInUse(t, k, processes, limit, func() {
+				var master *redistest.Server
+				eventually.True(t, "a master has a copy", func() bool {
+					for _, slot := range []int{0, 8192, 16383} {
+						if m := cluster.AwaitMaster(slot); len(redistest.Client(m).Keys(t.Context(), "lectern:apikey:*").Val()) == 1 {
+							master = m
+						}
+					}
+					return master != nil
+				})
+				master.Kill()
+			}, nothing)
 		}},
 		{"a failover loses the marker", ttl, func(t *testing.T, limit time.Duration) {
 			redis := redistest.Start(t)

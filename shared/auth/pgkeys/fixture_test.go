@@ -23,14 +23,13 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 type invalidated struct {
 	mu  sync.Mutex
 	all []string
-	err error
 }
 
 func (a *invalidated) Invalidate(_ context.Context, projectID string, h auth.Hash) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, projectID+" "+h.String())
-	return a.err
+	return nil
 }
 
 func (a *invalidated) take() []string {

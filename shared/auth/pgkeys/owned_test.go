@@ -321,18 +321,3 @@ func TestEnded(t *testing.T) {
 		})
 	}
 }
-
-// TestMintOfTheVersionBefore checks that the version without owners can still insert keys.
-func TestMintOfTheVersionBefore(t *testing.T) {
-	b := setup(t)
-	owner := connect(t, b.db.OwnerURL)
-	_, err := owner.Exec(t.Context(), `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms)
-		VALUES ('p', decode(repeat('01', 32), 'hex'), 'key_1', '', '{entries:read}', 0, false, NULL, NULL),
-		       ('p', decode(repeat('02', 32), 'hex'), 'key_2', '', '{entries:read}', 0, false, NULL, NULL)`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all, err := b.List(t.Context(), "p"); err != nil || len(all) != 2 || all[0].Owner != (auth.Owner{}) {
-		t.Errorf("%+v, %v", all, err)
-	}
-}

@@ -3,7 +3,6 @@ package rediskeys_test
 import (
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,15 +186,6 @@ func TestFaultsOfRedisFallThrough(t *testing.T) {
 				return !asked
 			})
 		})
-	}
-}
-
-// TestNames checks that the names in Redis have the prefix lectern:apikey:.
-func TestNames(t *testing.T) {
-	b := setup(t)
-	b.lookup(t, b.Store)
-	if name := b.name(t); !strings.HasPrefix(name, "lectern:apikey:{") {
-		t.Errorf("name %q", name)
 	}
 }
 

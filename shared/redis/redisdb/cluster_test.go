@@ -97,7 +97,8 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 	}
 }
 
-// TestClusterThatIsDownIsLeftAlone checks that a cluster that is down gets no commands, like a failing single node.
+// TestClusterThatIsDownIsLeftAlone checks that a cluster that is down gets no commands, like a failing single node. The cluster
+// gets commands again when it serves, also after a restart of all nodes without their data.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -123,11 +124,14 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	if err := redistest.Client(node).Do(t.Context(), "CLUSTER", "ADDSLOTS", slotOf(keys[2])).Err(); err != nil {
 		t.Fatal(err)
 	}
-	cluster.AwaitHealthy()
-	for _, key := range keys {
-		eventually.True(t, "served again", func() bool { return c.Set(t.Context(), key, "v", 0).Err() == nil })
+	for _, back := range []func(){func() {}, cluster.RestartEmpty} {
+		back()
+		cluster.AwaitHealthy()
+		for _, key := range keys {
+			eventually.True(t, "served again", func() bool { return c.Set(t.Context(), key, "v", 0).Err() == nil })
+		}
+		eventually.True(t, "Up reports true", c.Up)
 	}
-	eventually.True(t, "Up reports true", c.Up)
 }
 
 // TestClusterIsReshardedWhileItServes checks that no command fails while keys move from one master to another.
