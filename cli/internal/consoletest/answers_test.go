@@ -134,6 +134,7 @@ func TestLongManyQuestions(t *testing.T) {
 		b.look(width, "light")
 		b.fits(fmt.Sprint("many questions at ", width))
 		b.picture(fmt.Sprint("many-questions-", width))
+		b.until("all pages of the navigation", `[...document.querySelectorAll(".side li a")].filter(e => e.getBoundingClientRect().right <= innerWidth).length === 5`)
 	}
 	b.click("a[href*='key=q77']")
 	b.until("a question further down", `document.activeElement.innerText.startsWith("What about subject 77?") && document.activeElement.getBoundingClientRect().top < innerHeight && !location.search.includes("key=")`)

@@ -1,8 +1,9 @@
 // The filters that all figures and lists of entries have in common: as chips, and a dialog that adds them.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { isText, readable, text, words } from "../answers.ts";
-import type { Narrowed } from "../questions.ts";
+import { inOrder, type Narrowed } from "../questions.ts";
 import { useLoad } from "../load.ts";
+import { useAsked } from "../names.ts";
 import { place, toJSON } from "../numbers.ts";
 import { filter } from "../router.ts";
 import { Dialog } from "./dialogs.tsx";
@@ -32,10 +33,16 @@ export function Filters({ project, embeddable, of }: Props) {
       {completed !== undefined && <Chip remove={() => filter({ completed: "" })}>{completed ? "completed" : "not completed"}</Chip>}
       {version !== undefined && <Chip remove={() => filter({ version: "" })}>version {version}</Chip>}
       {furthest_page !== undefined && <Chip remove={() => filter({ furthest_page: "" })}>furthest page {furthest_page + 1}</Chip>}
-      {answer && <Chip remove={() => filter({ answer: "", answer_key: "" })}><Text>{(answer_key ?? "answer").slice(0, longest)}</Text>: <Text>{answered(answer)}</Text></Chip>}
+      {answer && <Chip remove={() => filter({ answer: "", answer_key: "" })}>{answer_key ? <Title project={project} embeddable={embeddable} name={answer_key} /> : "answer"}: <Text>{answered(answer)}</Text></Chip>}
       {open && <Adding project={project} embeddable={embeddable} of={of} close={() => setOpen(false)} />}
     </>
   );
+}
+
+/** Title shows the title of a question, or its key if the definition has none. */
+function Title({ project, embeddable = "", name }: { project: string; embeddable: string | undefined; name: string }) {
+  const { asked } = useAsked(project, embeddable, useMemo(() => [name], [name]));
+  return <Text>{(asked.get(name)?.title || name).slice(0, longest)}</Text>;
 }
 
 /** Select is a list of values with their names. The value "" is no filter. */
@@ -74,6 +81,7 @@ function Adding({ project, embeddable, of, close }: Props & { close: () => void 
     },
     ["filters", project, embeddable],
   );
+  const { asked } = useAsked(project, embeddable ?? "", useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]));
   return (
     <Dialog label="Add filter" close={close}>
       <h2>Add filter</h2>
@@ -85,7 +93,7 @@ function Adding({ project, embeddable, of, close }: Props & { close: () => void 
               <>
                 <Select label="Furthest page" value={of.furthest_page} options={from(pages, (page) => [String(page.page_index), `${place(page.page_index)} ${pageName(page)}`])} choose={(furthest_page) => filter({ furthest_page })} />
                 <Select label="Version" value={of.version} options={from(versions, (n) => [n, n])} choose={(version) => filter({ version })} />
-                <Select label="Question" value={key} options={from(keys, ({ key }) => [key, key.slice(0, longest)])} choose={setKey} />
+                <Select label="Question" value={key} options={from(inOrder(keys, asked), ({ key }) => [key, (asked.get(key)?.title || key).slice(0, longest)])} choose={setKey} />
                 {key && <Select label="Answer" value={of.answer_key === key ? of.answer : ""} options={from(keys.find((one) => one.key === key)?.values ?? [], ({ value }) => [toJSON(value), answered(toJSON(value))])} choose={(answer) => filter({ answer, answer_key: answer && key })} />}
               </>
             ) : (

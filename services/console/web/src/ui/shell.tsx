@@ -47,13 +47,6 @@ export function Shell({ project, page, children }: { project: string; page: Page
     return () => removeEventListener("keydown", press);
   }, [project]);
 
-  // In narrow windows the navigation scrolls sideways. scrollIntoView would also move where the Tab key starts.
-  useEffect(() => {
-    const link = document.querySelector(".side [aria-current]");
-    const list = link?.closest("ul");
-    if (link && list) list.scrollLeft += Math.max(0, link.getBoundingClientRect().right - list.getBoundingClientRect().right);
-  }, [page]);
-
   const own = (chosen: string) => {
     ownZone.value = chosen;
     filter({ tz: "" }, true);
