@@ -242,6 +242,8 @@ func clearField(field any) {
 		*f = ""
 	case **string:
 		*f = nil
+	case *int64:
+		*f = 0
 	case **int64:
 		*f = nil
 	case *[]string:
@@ -249,6 +251,10 @@ func clearField(field any) {
 	case *time.Time:
 		*f = time.Time{}
 	case **client.ExperimentStatus:
+		*f = nil
+	case **client.Entry:
+		*f = nil
+	case **client.ChangedEvent:
 		*f = nil
 	}
 }

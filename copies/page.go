@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -28,10 +26,11 @@ type pages struct {
 	most      int // greatest number of changes in a page
 	bytes     int // greatest size of a page
 	size      int // number of changes that the next request asks for
+	decoder   *decoder
 }
 
 func newPages(o *Options, q client.ChangeQuery, most, bytes int) *pages {
-	return &pages{client: o.Client, projectID: o.Source.ProjectID, mask: o.Mask, query: q, most: most, bytes: bytes, size: most}
+	return &pages{client: o.Client, projectID: o.Source.ProjectID, mask: o.Mask, query: q, most: most, bytes: bytes, size: most, decoder: newDecoder()}
 }
 
 // page is a page of the feed, with the size of its changes in bytes.
@@ -80,11 +79,10 @@ func (p *pages) try(ctx context.Context, at Position, wait time.Duration) (next 
 			if next.bytes += len(line); next.bytes > p.bytes && len(next.Changes) > 0 {
 				return errTooLong
 			}
-			var in feedChange
-			if err := json.Unmarshal(line, &in); err != nil {
+			c, err := p.decoder.change(line)
+			if err != nil {
 				return fmt.Errorf("change %d of the page: %w", len(next.Changes)+1, err)
 			}
-			c := client.Change{Type: in.Type, Seq: in.Seq, Entry: in.Entry, Event: in.Event, Removal: in.Removal}
 			if !known(&c) {
 				return fmt.Errorf("change %d of the page is of type %q, or without its record; this version knows %s, %s and %s",
 					len(next.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
@@ -97,16 +95,6 @@ func (p *pages) try(ctx context.Context, at Position, wait time.Duration) (next 
 		err = errors.New("the server's answer has no X-Next-Cursor")
 	}
 	return next, err
-}
-
-// feedChange is the JSON form of a client.Change in the feed. The decoder of this package is faster than that of
-// package client.
-type feedChange struct {
-	Type  client.ChangeType    `json:"change"`
-	Seq   int64                `json:"seq"`
-	Entry *client.Entry        `json:"entry"`
-	Event *client.ChangedEvent `json:"event"`
-	*client.Removal
 }
 
 // known reports whether this version knows the type of a change, and the change has the record of its type.

@@ -79,3 +79,20 @@ func Values(values []any, fields []Field, record any) []any {
 func (f Field) Pointer(record any) any {
 	return reflect.ValueOf(record).Elem().FieldByIndex(f.index).Addr().Interface()
 }
+
+// Buffer is one record of type T, through which code passes many records one after the other. Reflection finds the fields
+// once, and not for each record.
+type Buffer[T any] struct {
+	Record T
+	// Pointers has a pointer to each field of Record, in the order of the list that [NewBuffer] got.
+	Pointers []any
+}
+
+// NewBuffer returns a Buffer with pointers to the fields in list.
+func NewBuffer[T any](list []Field) *Buffer[T] {
+	b := &Buffer[T]{}
+	for _, f := range list {
+		b.Pointers = append(b.Pointers, f.Pointer(&b.Record))
+	}
+	return b
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -157,6 +158,7 @@ func (d *Destination) observe(m *manifest, rows *batch) (list []*embeddable) {
 	}
 	for _, id := range rows.embeddables {
 		if _, ok := at[id]; !ok {
+			id = strings.Clone(id)
 			at[id] = len(m.Entries)
 			m.Entries = append(m.Entries, embeddable{EmbeddableID: id})
 			d.sets[id] = d.Columns.Set()
