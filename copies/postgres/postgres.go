@@ -17,7 +17,6 @@ import (
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/copies/columns"
-	"github.com/lectern-dev/lectern/copies/fields"
 	"github.com/lectern-dev/lectern/copies/internal/since"
 )
 
@@ -422,7 +421,13 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n copies.Newest, loadi
 		if err != nil {
 			return 0, err
 		}
-		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return d.entryRow(&n.Entries[i], fits[i]) })
+		row := newRow[client.Entry](d, d.shape.entryFields, d.shape.stagedEntries)
+		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) {
+			c := &n.Entries[i]
+			plain := columns.Plain(c.Entry.Data)
+			shown, err := d.shown(c.Entry, plain, fits[i])
+			return row.of(c.Seq, c.Entry, plain, fits[i], shown), err
+		})
 		if _, err := tx.CopyFrom(ctx, staged(newEntries), names(d.shape.stagedEntries), rows); err != nil {
 			return 0, err
 		}
@@ -431,7 +436,8 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n copies.Newest, loadi
 		}
 	}
 	if len(n.Events) > 0 {
-		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return d.blank(d.shape.stagedEvents, d.eventRow(&n.Events[i])), nil })
+		row := newRow[client.ChangedEvent](d, d.shape.eventFields, d.shape.stagedEvents)
+		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return row.of(n.Events[i].Seq, n.Events[i].Event), nil })
 		if _, err := tx.CopyFrom(ctx, eventTable, names(d.shape.stagedEvents), rows); err != nil {
 			return 0, err
 		}
@@ -462,21 +468,6 @@ func removalColumns(removals []client.Change) []any {
 	return []any{ids, seqs, times, reasons}
 }
 
-// entryRow returns the values of an entry's row, in the order of the staging table.
-func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
-	e := c.Entry
-	plain := columns.Plain(e.Data)
-	row := append(fields.Values(make([]any, 0, len(d.shape.stagedEntries)), d.shape.entryFields, e), c.Seq, plain, fits, nil)
-	if set := d.views[e.EmbeddableID]; len(set.Columns()) > 0 && (!plain || !fits) {
-		shown, err := shownOf(set, e.Data)
-		if err != nil {
-			return nil, err
-		}
-		row[len(row)-1] = shown
-	}
-	return d.blank(d.shape.stagedEntries, row), nil
-}
-
 // blank sets the values of row to null whose columns the mask leaves out, and returns row.
 func (d *Destination) blank(columns []column, row []any) []any {
 	for _, name := range d.Mask.Names() {
@@ -485,9 +476,4 @@ func (d *Destination) blank(columns []column, row []any) []any {
 		}
 	}
 	return row
-}
-
-// eventRow returns the values of an event's row, in the order of the staging table.
-func (d *Destination) eventRow(c *client.Change) []any {
-	return append(fields.Values(make([]any, 0, len(d.shape.stagedEvents)), d.shape.eventFields, c.Event), c.Seq)
 }

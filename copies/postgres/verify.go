@@ -171,7 +171,6 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 	var entries []*copies.Row
 	var texts, shown []any
 	var plains, fits, lacks []bool
-	at := slices.IndexFunc(s.shape.stagedEntries, func(c column) bool { return c.name == dataField })
 	for i, c := range changes {
 		list[i].Change = c
 		if c.Entry == nil {
@@ -180,15 +179,20 @@ func (s *state) Stored(ctx context.Context, changes []client.Change) ([]copies.R
 		set := s.views[c.Entry.EmbeddableID]
 		if set == nil {
 			set = s.Options.Columns.Set()
-			s.views[c.Entry.EmbeddableID] = set
+			s.views[strings.Clone(c.Entry.EmbeddableID)] = set
 		}
 		added, fit := set.Observe(c.Entry.EntryID, c.Entry.Data)
-		row, err := s.entryRow(&c, fit)
+		plain := columns.Plain(c.Entry.Data)
+		other, err := s.shown(c.Entry, plain, fit)
 		if err != nil {
 			return nil, err
 		}
-		entries, texts, shown = append(entries, &list[i]), append(texts, row[at]), append(shown, row[len(row)-1])
-		plains, fits, lacks = append(plains, columns.Plain(c.Entry.Data)), append(fits, fit), append(lacks, added)
+		var text any
+		if !s.Mask.Lacks(dataField) {
+			text = c.Entry.Data
+		}
+		entries, texts, shown = append(entries, &list[i]), append(texts, text), append(shown, other)
+		plains, fits, lacks = append(plains, plain), append(fits, fit), append(lacks, added)
 	}
 	rows, err := s.tx.Query(ctx, storedData, texts, plains, fits, shown)
 	if err != nil {

@@ -122,7 +122,7 @@ func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []clien
 		id := c.Entry.EmbeddableID
 		set := d.views[id]
 		if set == nil {
-			set = d.Columns.Set()
+			set, id = d.Columns.Set(), strings.Clone(id)
 			d.views[id] = set
 			if len(set.Columns()) > 0 {
 				before[id] = 0
