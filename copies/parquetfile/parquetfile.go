@@ -36,36 +36,41 @@ const (
 	filterBits = 10
 )
 
-// codec compresses pages by zstd. All writers share codec, because it reuses encoders.
-var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+// codec compresses pages by zstd. All writers share codec, because it reuses encoders. SpeedFastest has blocks of 64 KiB, so
+// pages would have to be shorter, and files are then larger by a half.
+var codec = &zstd.Codec{Level: zstd.SpeedDefault}
 
 // Writer writes rows of type T to a Parquet file. T is a struct whose fields have parquet tags, or a record of package
 // client, of texts, integers and times: see [tagsOf]. A Writer is not safe for concurrent use.
 type Writer[T any] struct {
-	fixed  *parquet.Schema
-	record []fields.Field // of T; empty for a struct with parquet tags
-	set    *columns.Set
-	data   func(*T) string
-	out    *parquet.GenericWriter[any]
-	rows   []parquet.Row // reused
-	values []any         // reused
-	empty  map[int]bool  // columns without values
-	count  int           // of rows in the row group
-	start  int64         // where the row group begins in the file
+	fixed    *parquet.Schema
+	set      *columns.Set
+	data     func(*T) string
+	out      *parquet.GenericWriter[any]
+	empty    []bool // columns without values
+	record   T      // the row that is written
+	pointers []any  // to the fields of record; nil if T has fields of other kinds, such as lists
+	count    int    // of rows in the row group
+	start    int64  // where the row group begins in the file
+
+	// The memory for one chunk of rows.
+	columns [][]parquet.Value
+	texts   []byte
+	values  []any // of one row's columns of entry_data
 }
 
-// NewWriter returns a Writer that writes a Parquet file to w. The columns of entry_data are those of set: keys without
-// a column there are left out. The function data returns the entry_data of a row. Both set and data are nil for rows
-// without entry_data. A required column that empty names becomes optional, and Write stores null in the column. The
-// caller leaves optional columns nil itself. The caller closes the Writer.
-func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty ...string) *Writer[T] {
+// NewWriter returns a Writer that writes a Parquet file to the destination to. The columns of entry_data are those of set:
+// keys without a column there are left out. The function data returns the entry_data of a row. Both set and data are nil
+// for rows without entry_data. A required column that empty names becomes optional, and Write stores null in the column.
+// The caller leaves optional columns nil itself. The caller closes the Writer.
+func NewWriter[T any](to io.Writer, set *columns.Set, data func(*T) string, empty ...string) *Writer[T] {
 	if set == nil {
 		set = columns.NewSet(nil, true)
 	}
 	record := fields.Of[T]()
 	fixed := parquet.SchemaOf(new(T), tagsOf(record)...)
 	var all parquet.Node = fixed
-	nulls := map[int]bool{}
+	nulls := make([]bool, len(fixed.Fields()))
 	o := group{Group: parquet.Group{}, list: slices.Clone(fixed.Fields())}
 	for i, f := range o.list {
 		if slices.Contains(empty, f.Name()) && f.Required() {
@@ -73,16 +78,16 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 			o.list[i] = parquet.Group{f.Name(): parquet.Optional(f)}.Fields()[0]
 		}
 	}
-	if list := set.Columns(); len(list) > 0 || len(nulls) > 0 {
+	if list := set.Columns(); len(list) > 0 || slices.Contains(nulls, true) {
 		for _, c := range list {
 			group := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
 			o.list = append(o.list, group.Fields()...)
 		}
 		all = o
 	}
-	return &Writer[T]{
-		fixed: fixed, record: record, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
-		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", all), parquet.Compression(codec),
+	w := &Writer[T]{
+		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())), empty: nulls,
+		out: parquet.NewGenericWriter[any](to, parquet.NewSchema("row", all), parquet.Compression(codec),
 			parquet.CreatedBy("lectern", "1", ""),
 			// Older readers, such as those of Spark 3.2 and Athena, know neither pages of version 2 nor
 			// DELTA_LENGTH_BYTE_ARRAY, which are the library's defaults.
@@ -92,6 +97,26 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) string, empty
 			parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes),
 			parquet.BloomFilters(parquet.SplitBlockFilter(filterBits, entryID))),
 	}
+	w.columns, w.pointers = make([][]parquet.Value, len(w.out.ColumnWriters())), pointersTo(&w.record)
+	return w
+}
+
+// pointersTo returns pointers to the fields of a struct in their order, or nil if a field has a type other than texts,
+// integers and times.
+func pointersTo(record any) (list []any) {
+	v := reflect.ValueOf(record).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Anonymous {
+			continue
+		}
+		switch to := v.FieldByIndex(f.Index).Addr().Interface().(type) {
+		case *string, **string, *int64, **int64, *time.Time:
+			list = append(list, to)
+		default:
+			return nil
+		}
+	}
+	return list
 }
 
 // longTexts are the fields of records whose values hardly repeat, so that a dictionary of the values would not help.
@@ -146,8 +171,8 @@ func nodeOf(t columns.Type) parquet.Node {
 	return parquet.String()
 }
 
-// chunk is how many rows are passed to the Parquet library at a time.
-const chunk = 100
+// chunk is how many rows are passed to the Parquet library at a time. A page may be longer than pageBytes by as many rows.
+const chunk = 64
 
 // Write writes rows to the Writer's current row group. Rows stay in memory, compressed, until their row group is full.
 func (w *Writer[T]) Write(rows []T) error {
@@ -203,52 +228,91 @@ func (w *Writer[T]) inChunks(n int, write func(from, to int) error) error {
 }
 
 func (w *Writer[T]) writeSome(rows []T) error {
-	for len(w.rows) < len(rows) {
-		w.rows = append(w.rows, nil)
-	}
 	for i := range rows {
-		if len(w.values) > 0 {
-			w.set.Values(w.data(&rows[i]), w.values)
-		}
-		row := w.deconstruct(w.rows[i][:0], &rows[i])
-		for at, v := range row {
-			if w.empty[v.Column()] {
-				row[at] = parquet.NullValue().Level(0, 0, v.Column())
-			}
-		}
-		columns := len(w.fixed.Fields())
-		for _, v := range w.values {
-			level := 0
-			if v != nil {
-				level = 1
-			}
-			row = append(row, valueOf(v).Level(0, level, columns))
-			columns++
-		}
-		w.rows[i] = row
+		w.add(&rows[i])
 	}
-	_, err := w.out.WriteRows(w.rows[:len(rows)])
-	return err
+	for i, column := range w.out.ColumnWriters() {
+		if _, err := column.WriteRowValues(w.columns[i]); err != nil {
+			return err
+		}
+		w.columns[i] = w.columns[i][:0]
+	}
+	w.texts = w.texts[:0]
+	return nil
 }
 
-// deconstruct appends the values of the struct r to row. The Parquet library would write null for a pointer to zero in
-// an embedded struct, and the record of an event has one.
-func (w *Writer[T]) deconstruct(row parquet.Row, r *T) parquet.Row {
-	if len(w.record) == 0 {
-		return w.fixed.Deconstruct(row, r)
+// add adds the values of a row to the columns of the chunk.
+func (w *Writer[T]) add(r *T) {
+	put := func(i, level int, v parquet.Value) {
+		if i < len(w.empty) && w.empty[i] {
+			level, v = 0, parquet.NullValue()
+		}
+		w.columns[i] = append(w.columns[i], v.Level(0, level, i))
 	}
-	for i, v := range fields.Values(nil, w.record, r) {
+	if w.pointers == nil {
+		for i, values := range w.fixed.Deconstruct(nil, r).Range {
+			if w.empty[i] {
+				put(i, 0, parquet.NullValue())
+			} else {
+				w.columns[i] = append(w.columns[i], values...)
+			}
+		}
+	}
+	w.record = *r
+	for i, to := range w.pointers {
+		switch to := to.(type) {
+		case *string:
+			put(i, 0, w.text(*to))
+		case **string:
+			if *to == nil {
+				put(i, 0, parquet.NullValue())
+			} else {
+				put(i, 1, w.text(**to))
+			}
+		case *int64:
+			put(i, 0, parquet.Int64Value(*to))
+		case **int64:
+			if *to == nil {
+				put(i, 0, parquet.NullValue())
+			} else {
+				put(i, 1, parquet.Int64Value(**to))
+			}
+		case *time.Time:
+			put(i, 0, parquet.Int64Value(to.UnixMicro()))
+		}
+	}
+	if len(w.values) > 0 {
+		w.set.Values(w.data(r), w.values)
+	}
+	for n, v := range w.values {
 		level := 0
-		if v != nil && w.record[i].Nullable {
+		if v != nil {
 			level = 1
 		}
-		row = append(row, valueOf(v).Level(0, level, i))
+		put(len(w.columns)-len(w.values)+n, level, w.valueOf(v))
 	}
-	return row
 }
 
-func valueOf(v any) parquet.Value {
+// longText is the length in bytes from which a text is not copied, although its value then takes an allocation.
+const longText = 4 << 10
+
+// text returns a text as a value, which is valid until the chunk has been written.
+func (w *Writer[T]) text(text string) parquet.Value {
+	if len(text) >= longText {
+		return parquet.ValueOf(text)
+	}
+	from := len(w.texts)
+	w.texts = append(w.texts, text...)
+	return parquet.ByteArrayValue(w.texts[from:])
+}
+
+// valueOf returns a value of a column of entry_data.
+func (w *Writer[T]) valueOf(v any) parquet.Value {
 	switch v := v.(type) {
+	case string:
+		return w.text(v)
+	case float64:
+		return parquet.DoubleValue(v)
 	case time.Time:
 		return parquet.Int64Value(v.UnixMicro())
 	case columns.Day:
