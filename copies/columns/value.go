@@ -3,7 +3,6 @@ package columns
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,7 +66,7 @@ func valueOf(v gjson.Result, t Type) (value any, ok bool) {
 		value, ok = asText(v)
 	case t == Text:
 		var b []byte
-		b, ok = appendJSON(nil, v)
+		b, ok = appendJSON(make([]byte, 0, 2*len(v.Raw)), v)
 		value = string(b)
 	case t == Boolean:
 		value, ok = v.Type == gjson.True, v.IsBool()
@@ -120,20 +119,26 @@ func appendJSON(b []byte, v gjson.Result) (_ []byte, ok bool) {
 		return append(b, ']'), true
 	case v.IsObject():
 		type member struct{ key, value gjson.Result }
-		last := map[string]member{} // of each key
+		var members []member
 		v.ForEach(func(key, one gjson.Result) bool {
-			last[key.Str] = member{key, one}
+			members = append(members, member{key, one})
 			return true
 		})
+		slices.SortStableFunc(members, func(a, b member) int {
+			return cmp.Or(len(a.key.Str)-len(b.key.Str), strings.Compare(a.key.Str, b.key.Str))
+		})
 		b = append(b, '{')
-		for i, key := range slices.SortedFunc(maps.Keys(last), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) {
-			if i > 0 {
+		for i, m := range members {
+			if i+1 < len(members) && members[i+1].key.Str == m.key.Str {
+				continue // the last member of a key counts
+			}
+			if b[len(b)-1] != '{' {
 				b = append(b, ", "...)
 			}
-			if b, ok = appendJSON(b, last[key].key); !ok {
+			if b, ok = appendJSON(b, m.key); !ok {
 				return b, false
 			}
-			if b, ok = appendJSON(append(b, ": "...), last[key].value); !ok {
+			if b, ok = appendJSON(append(b, ": "...), m.value); !ok {
 				return b, false
 			}
 		}
