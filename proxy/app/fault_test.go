@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -311,24 +310,4 @@ func awaitRate(t *testing.T, send func() answer) {
 		}
 	}
 	eventually.True(t, "a request is over the rate", func() bool { return send().code() == "rate_limited" })
-}
-
-// TestHTTP10AnswerThatBreaksOff lets a target abort in the middle of a body. In HTTP/1.0 the end of the connection is
-// the end of the body, so the proxy must reset the caller's connection.
-func TestHTTP10AnswerThatBreaksOff(t *testing.T) {
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "some")
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	})})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(waitTimeout))
-	_, _ = io.WriteString(conn, "GET /proxy?url="+url.QueryEscape(w.url("/"))+" HTTP/1.0\r\nX-Project-ID: "+project+"\r\nX-Environment: prod\r\nOrigin: "+origin+"\r\n\r\n")
-	if got, err := io.ReadAll(conn); err == nil {
-		t.Errorf("a truncated body looks complete: %q", got)
-	}
 }

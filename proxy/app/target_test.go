@@ -74,25 +74,15 @@ type target struct {
 	accepted atomic.Int64
 }
 
-// counting counts the connections that a listener accepts.
-type counting struct {
-	net.Listener
-	n *atomic.Int64
-}
-
-func (l counting) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err == nil {
-		l.n.Add(1)
-	}
-	return c, err
-}
-
 // newTarget starts a target with a certificate for *.lectern.test, and with HTTP/2 if second is set.
 func newTarget(t testing.TB, a *authority, secure, second bool, h http.Handler) *target {
 	t.Helper()
 	s := &target{Server: httptest.NewUnstartedServer(h)}
-	s.Listener = counting{s.Listener, &s.accepted}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.accepted.Add(1)
+		}
+	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.EnableHTTP2 = second
 	if secure {

@@ -78,7 +78,8 @@ func TestFindsBase64EncodedOnceMore(t *testing.T) {
 				basic := once.EncodeToString([]byte(user + ":" + canary))
 				for how, form := range map[string]string{
 					"base64": base64.StdEncoding.EncodeToString([]byte("Basic " + basic)), "base64 of the value alone": base64.URLEncoding.EncodeToString([]byte(basic)),
-					"hexadecimal": hex.EncodeToString([]byte(basic)), "folded": fold(base64.StdEncoding.EncodeToString([]byte("x"+basic)), 20, "\r\n"),
+					"hexadecimal": hex.EncodeToString([]byte(basic)), "base64 of percent-encoding": base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(user + ":" + canary))),
+					"folded": fold(base64.StdEncoding.EncodeToString([]byte("x"+basic)), 20, "\r\n"),
 				} {
 					if got, found := m.String(form); !found {
 						t.Errorf("%q of user %q, %s, %s: not found in %q", canary, user, name, how, got)
