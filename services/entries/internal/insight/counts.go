@@ -3,6 +3,8 @@ package insight
 import (
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/wire"
+
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
@@ -63,6 +65,23 @@ func (q CountsQuestion) Bounds() []time.Time {
 		}
 	}
 	return intervals(q.Interval, q.Zone, time.UnixMicro(first), time.UnixMicro(last))
+}
+
+// Earlier returns the time after which the earlier period begins, in Unix microseconds. The earlier period ends where
+// the period of q begins, and is as long, but begins at [wire.MinTime] at the earliest. ok is false if q has no
+// condition created_after, and then there is no earlier period. now ends a period that has no end.
+func (q CountsQuestion) Earlier(now time.Time) (before int64, ok bool) {
+	after, until := int64(0), now.UnixMicro()
+	for _, c := range q.Conditions {
+		switch {
+		case c.Field != "created_at":
+		case c.Kind == entry.After:
+			after, ok = c.Value.(int64), true
+		case c.Kind == entry.Before:
+			until = c.Value.(int64)
+		}
+	}
+	return max(after-max(until-after-1, 0), wire.MinTime), ok
 }
 
 // intervals returns when the intervals from first to last begin, and when the last interval ends. There is at least

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
@@ -16,23 +18,12 @@ import (
 // intervals, body may lack some of them.
 func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (intervals int, body []byte, err error) {
 	bounds := q.Bounds()
-	var after any // null: there is no earlier period
-	both := q.Selection
-	earlier, hasEarlier := q.Earlier()
-	if hasEarlier {
-		after = pgdb.Timestamp(earlier)
-		both.Conditions = slices.Clone(both.Conditions)
-		for i := range both.Conditions {
-			if c := &both.Conditions[i]; c.Parameter == "created_after" {
-				c.Value = earlier
-			}
-		}
-	}
+	both, after := withEarlier(q.CountsQuestion, q.Now)
 	var answer insight.Overview
 	var groups []insight.Group
 	err = s.query(ctx, insightOf(overviewSQL, q.Selection, both, bounds, after), func(r pgx.Rows) error {
 		answer, groups = insight.Overview{}, nil
-		if hasEarlier {
+		if after != nil {
 			answer.Previous = &insight.Totals{}
 		}
 		var g insight.Group
@@ -56,4 +47,21 @@ func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (inter
 	answer.Intervals = q.Counts(bounds, groups)
 	body, err = json.Marshal(answer)
 	return len(answer.Intervals), append(body, '\n'), err
+}
+
+// withEarlier returns the selection of q together with the period before, and the time after which that period begins:
+// a parameter of a statement, nil if there is no such period. now ends a period that has no end.
+func withEarlier(q insight.CountsQuestion, now time.Time) (both entry.Selection, after any) {
+	both = q.Selection
+	earlier, ok := q.Earlier(now)
+	if !ok {
+		return both, nil
+	}
+	both.Conditions = slices.Clone(both.Conditions)
+	for i := range both.Conditions {
+		if c := &both.Conditions[i]; c.Parameter == "created_after" {
+			c.Value = earlier
+		}
+	}
+	return both, pgdb.Timestamp(earlier)
 }
