@@ -99,6 +99,13 @@ type AnswerQuery struct {
 	// Values is how many values the server returns for each of the first 100 keys, at most 50; 0 is none.
 	// [Client.Answers] ignores Values.
 	Values int `query:"values"`
+	// Previous asks for the counts of the period of the same length before. CreatedAfter must be set.
+	Previous bool `query:"previous"`
+	// Interval is hour, day, week or month, for counts of the values of Key in each interval. [Client.AnswerKeys] ignores
+	// Interval.
+	Interval string `query:"interval"`
+	// Timezone is the IANA name of the time zone in which days begin. An empty Timezone is UTC.
+	Timezone string `query:"timezone"`
 }
 
 // List returns the keys of entry_data, or the values of one key, for [Client.JSON]. The body that JSON returns is one
@@ -185,16 +192,19 @@ type FunnelPage struct {
 // the number of entries that have each.
 type AnswerKeys struct {
 	Entries    int64       `json:"entries"`
-	Unreadable int64       `json:"unreadable"` // entries whose data the database cannot parse
+	Unreadable int64       `json:"unreadable"`         // entries whose data the database cannot parse
+	Previous   int64       `json:"previous,omitempty"` // the entries of the period before, if the query asks for them
 	Keys       []AnswerKey `json:"keys"`
 }
 
 // AnswerKey is one top-level key of entry_data. Entries counts the entries that have the key, and Types the entries
-// with a value of each JSON type.
+// with a value of each JSON type. Distinct is "many" if nearly all values are different. Then Values has the latest
+// values without counts, and Others counts all answers.
 type AnswerKey struct {
-	Key     string           `json:"key"`
-	Entries int64            `json:"entries"`
-	Types   map[string]int64 `json:"types"`
+	Key      string           `json:"key"`
+	Entries  int64            `json:"entries"`
+	Types    map[string]int64 `json:"types"`
+	Distinct string           `json:"distinct"`
 
 	// The following fields describe the key's values, as the fields of [Answers] do. Each field is nil unless the
 	// query asks for values and the key is one of the first 100.
@@ -206,22 +216,36 @@ type AnswerKey struct {
 }
 
 // Answers is the answer of [Client.Answers]: the most frequent values of one key of entry_data, and how many entries
-// have each.
+// have each. Previous counts the entries of the period before. Previous is 0 and Intervals is nil unless the query asks
+// for them.
 type Answers struct {
-	Key        string         `json:"key"`
-	Entries    int64          `json:"entries"`
-	Unreadable int64          `json:"unreadable"`
-	None       int64          `json:"none"`     // entries without an answer: no key, null, white space, or an array of nothing else
-	Multiple   int64          `json:"multiple"` // entries with an array, each of whose different elements counts
-	Others     int64          `json:"others"`   // entries with a value that is not listed
-	Values     []AnswerValue  `json:"values"`
-	Numbers    *AnswerNumbers `json:"numbers"` // nil without numbers
+	Key        string           `json:"key"`
+	Entries    int64            `json:"entries"`
+	Unreadable int64            `json:"unreadable"`
+	Previous   int64            `json:"previous,omitempty"`
+	Intervals  []AnswerInterval `json:"intervals,omitempty"`
+	None       int64            `json:"none"`     // entries without an answer: no key, null, white space, or an array of nothing else
+	Multiple   int64            `json:"multiple"` // entries with an array, each of whose different elements counts
+	Others     int64            `json:"others"`   // entries with a value that is not listed
+	Values     []AnswerValue    `json:"values"`
+	Numbers    *AnswerNumbers   `json:"numbers"` // nil without numbers
 }
 
-// AnswerValue is one value of a key, as JSON, with the number of entries that have the value.
+// AnswerValue is one value of a key, as JSON, with the number of entries that have the value. Entries is 0 if the value
+// is one of the latest of a key whose Distinct is "many". Previous counts entries of the period before, and ByInterval
+// the entries of each interval of the answer. Previous is 0 and ByInterval is nil unless the query asks for them.
 type AnswerValue struct {
-	Value   json.RawMessage `json:"value"`
-	Entries int64           `json:"entries"`
+	Value      json.RawMessage `json:"value"`
+	Entries    int64           `json:"entries"`
+	Previous   int64           `json:"previous,omitempty"`
+	ByInterval []int64         `json:"by_interval,omitempty"`
+}
+
+// AnswerInterval is the number of selected entries that were created in one interval.
+type AnswerInterval struct {
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"` // exclusive
+	Entries int64     `json:"entries"`
 }
 
 // AnswerNumbers describes how the numbers among a key's values are distributed. Entries counts the entries with a
@@ -263,7 +287,7 @@ func (c *Client) Funnels(ctx context.Context, projectID string, q FunnelQuery) (
 
 // AnswerKeys reads the top-level keys of entry_data in the selected entries, the most frequent first.
 func (c *Client) AnswerKeys(ctx context.Context, projectID string, q AnswerQuery) (AnswerKeys, error) {
-	q.Key = ""
+	q.Key, q.Interval = "", ""
 	return readInsight[AnswerKeys](ctx, c, q.List(projectID))
 }
 

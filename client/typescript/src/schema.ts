@@ -275,8 +275,16 @@ export interface paths {
          * Read the distribution of an answer
          * @description The values of one top-level key of `entry_data` of an embeddable's entries, with how many entries have each. Without `key`:
          *     the keys that there are, with `values` also the values of the first 100 keys. Values with more than 1,000 bytes of JSON
-         *     count as others, and keys of more than 256 bytes are left out. If the server has not counted within its time-out, the answer is a 422: narrow the period. Needs the scope
-         *     `entries:read`.
+         *     count as others, and keys of more than 256 bytes are left out.
+         *
+         *     With `previous=true`, each value also has the count of the period of the same length before. With `key` and `interval`,
+         *     each value also has a count for each interval, from the first interval with an entry to the last.
+         *
+         *     A key has `distinct` if its values are nearly all different. Then the latest values, without counts, stand in place of
+         *     the most frequent ones, unless `key` names the key. The server looks at the newest 10,000 entries: if at least 1,000 of
+         *     them have the key, and more than 90 % of these values are different.
+         *
+         *     If the server has not counted within its time-out, the answer is a 422: narrow the period. Needs the scope `entries:read`.
          */
         get: operations["getEntriesAnswers"];
         put?: never;
@@ -1180,6 +1188,13 @@ export interface components {
             unreadable: number;
             /**
              * Format: int64
+             * @description How many entries the period before has. Only with `previous=true`.
+             */
+            previous?: number;
+            /** @description The intervals of the counts, the first one first. Only with `interval`. */
+            intervals?: components["schemas"]["AnswerInterval"][];
+            /**
+             * Format: int64
              * @description Entries without an answer. They lack the key, or have null, a text of white space, or an array of nothing else.
              */
             none: number;
@@ -1203,7 +1218,32 @@ export interface components {
             value: unknown;
             /**
              * Format: int64
-             * @description How many entries have it.
+             * @description How many entries have it. Not there if the value is one of the latest of a key with `distinct`.
+             */
+            entries?: number;
+            /**
+             * Format: int64
+             * @description How many entries of the period before have it. Only with `previous=true`.
+             */
+            previous?: number;
+            /** @description How many entries of each interval have it. Only with `interval`. */
+            by_interval?: number[];
+        };
+        /** @description The entries that were created in an interval. */
+        AnswerInterval: {
+            /**
+             * Format: date-time
+             * @description When the interval begins.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description When the next interval begins.
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description How many entries there are, with an answer or without.
              */
             entries: number;
         };
@@ -1276,6 +1316,11 @@ export interface components {
              * @description Entries whose data the database cannot parse, such as data with the escape of U+0000.
              */
             unreadable: number;
+            /**
+             * Format: int64
+             * @description How many entries the period before has. Only with `previous=true`.
+             */
+            previous?: number;
             /** @description At most 1,000 keys, the most frequent first. */
             keys: components["schemas"]["AnswerKey"][];
         };
@@ -1293,6 +1338,11 @@ export interface components {
                 [key: string]: number;
             };
             /**
+             * @description `many` if nearly all values are different, so that `values` are the latest ones. Then all answers count as `others`.
+             * @enum {string}
+             */
+            distinct?: "many";
+            /**
              * Format: int64
              * @description Entries without an answer, as in the answer about one key. This and the next fields are there if `values` was sent, of the first 100 keys.
              */
@@ -1307,7 +1357,7 @@ export interface components {
              * @description Entries with a value that is not listed.
              */
             others?: number;
-            /** @description The most frequent values. */
+            /** @description The most frequent values, or the latest ones with `distinct`. */
             values?: components["schemas"]["AnswerValue"][];
             numbers?: components["schemas"]["AnswerNumbers"];
         };
@@ -2368,6 +2418,18 @@ export interface components {
          * @example 20
          */
         answerValues: number;
+        /**
+         * @description Whether the values also have the counts of the period of the same length before. Needs `created_after`. A period without
+         *     `created_before` ends now.
+         * @example true
+         */
+        previous: boolean;
+        /**
+         * @description Count the values of `key` in each interval, too. Weeks start on Monday. At most 2,000 intervals; above that, the answer
+         *     is a 400.
+         * @example week
+         */
+        answerInterval: "hour" | "day" | "week" | "month";
         /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
@@ -3341,6 +3403,23 @@ export interface operations {
                  * @example 20
                  */
                 values?: components["parameters"]["answerValues"];
+                /**
+                 * @description Whether the values also have the counts of the period of the same length before. Needs `created_after`. A period without
+                 *     `created_before` ends now.
+                 * @example true
+                 */
+                previous?: components["parameters"]["previous"];
+                /**
+                 * @description Count the values of `key` in each interval, too. Weeks start on Monday. At most 2,000 intervals; above that, the answer
+                 *     is a 400.
+                 * @example week
+                 */
+                interval?: components["parameters"]["answerInterval"];
+                /**
+                 * @description Where days begin: the name of a time zone in the IANA database.
+                 * @example America/Los_Angeles
+                 */
+                timezone?: components["parameters"]["timezone"];
                 /**
                  * @description The embeddable of the entries.
                  * @example flow_1

@@ -93,6 +93,7 @@ func changeRecords(t *testing.T, s *servicetest.Service, random *rand.Rand, unre
 			object{"n": n, "free": fmt.Sprintf("f%d", n)}, object{"n": float64(n) + 0.5, "country": "DE", "list": []int{1, 2}},
 			object{"country": "FR", "n": fmt.Sprint(n)}, object{"n": as("1e2"), "z": nil, "o": object{"a": n}}, []int{n},
 			object{"text": as(`"\u00e9"`), "flag": true, "n": -n}, fmt.Sprint(n),
+			as(fmt.Sprintf(`{"n":"first","n":%d.0,"free":"\\u0066%d"}`, n, n)), object{"n": as(fmt.Sprintf("%d.00", n)), "o": as(`{"b":1,"a":2.0}`)}, object{"o": as(`{"a":2,"b":1}`)},
 			object{"list": []any{n, n % 3, n % 3, nil, " "}}, object{"list": []any{}, "text": as(`" \u00a0\t"`)}, object{"list": []any{"a", fmt.Sprint(n % 3)}, "text": ""},
 		}
 		if unreadable {
@@ -281,6 +282,20 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 		}
 		keep(func(e *modelEntry) bool { return e.answered(answer, of) })
 	}
+	earlier := func() *model { // the entries of the period before; nil without one
+		after, ok := bounds["created_after"]
+		if !ok {
+			return nil
+		}
+		until, ok := bounds["created_before"]
+		if !ok {
+			until = time.Now()
+		}
+		// The instants of the period are from after, excluded, to until, excluded.
+		length := max(until.Sub(after)-time.Microsecond, 0)
+		filter(&anytime, func(e *modelEntry) bool { return !e.created.After(after) && e.created.After(after.Add(-length)) })
+		return &anytime
+	}
 	name := ""
 	switch kind {
 	case 3:
@@ -288,18 +303,7 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 		interval := []string{"week", "month", "all"}[random.IntN(3)]
 		q.Set("timezone", "Pacific/Apia")
 		q.Set("interval", interval)
-		var earlier *model
-		if after, ok := bounds["created_after"]; ok {
-			until, ok := bounds["created_before"]
-			if !ok {
-				until = time.Now()
-			}
-			// The instants of the period are from after, excluded, to until, excluded.
-			length := max(until.Sub(after)-time.Microsecond, 0)
-			filter(&anytime, func(e *modelEntry) bool { return !e.created.After(after) && e.created.After(after.Add(-length)) })
-			earlier = &anytime
-		}
-		want = all.overview("Pacific/Apia", interval, earlier)
+		want = all.overview("Pacific/Apia", interval, earlier())
 	case 0:
 		name = "entries-counts"
 		zone := []string{"UTC", "US/Pacific", "Asia/Calcutta", "Atlantic/Azores", "Africa/Cairo", "Pacific/Apia"}[random.IntN(6)]
@@ -341,17 +345,29 @@ func (m model) ask(random *rand.Rand) (path string, want any) {
 		want = all.funnels(byVersion)
 	case 2:
 		name = "entries-answers"
-		key := []string{"", "n", "country", "free", "text", "list", "z"}[random.IntN(7)]
+		key := []string{"", "n", "country", "free", "text", "list", "z", "o"}[random.IntN(8)]
 		values := random.IntN(3) * (1 + random.IntN(50)) / 2
+		var before *model
+		if q.Has("created_after") && random.IntN(2) == 0 {
+			q.Set("previous", "true")
+			before = earlier()
+		}
 		switch {
 		case key != "":
 			q.Set("key", key)
-			want = all.answers(key)
+			answer := all.values(key, 50)
+			if random.IntN(2) == 0 {
+				interval := []string{"day", "week", "month"}[random.IntN(3)]
+				q.Set("interval", interval)
+				q.Set("timezone", "Pacific/Apia")
+				all.addIntervals(answer, "Pacific/Apia", interval)
+			}
+			want = withPrevious(answer, key, before)
 		case values > 0:
 			q.Set("values", fmt.Sprint(values))
-			want = all.keyValues(values)
+			want = all.keyValues(values, before)
 		default:
-			want = all.keys()
+			want = withPrevious(all.keys(), "", before)
 		}
 	}
 	return "/projects/" + project + "/" + name + "?" + q.Encode(), want
@@ -697,10 +713,10 @@ func (m model) keys() object {
 }
 
 // keyValues is the answer about all keys with their values.
-func (m model) keyValues(most int) any {
-	answer := m.keys()
+func (m model) keyValues(most int, before *model) any {
+	answer := withPrevious(m.keys(), "", before)
 	for _, key := range answer["keys"].([]object) {
-		values := m.values(key["key"].(string), most)
+		values := withPrevious(m.values(key["key"].(string), most), key["key"].(string), before)
 		for _, field := range []string{"none", "multiple", "others", "values", "numbers"} {
 			key[field] = values[field]
 		}
@@ -708,7 +724,60 @@ func (m model) keyValues(most int) any {
 	return answer
 }
 
-func (m model) answers(key string) any { return m.values(key, 50) }
+// withPrevious adds to an answer, and to its values of key, the counts of the period before, unless there is none.
+func withPrevious(answer object, key string, before *model) object {
+	if before == nil {
+		return answer
+	}
+	answer["previous"] = len(*before)
+	values, _ := answer["values"].([]object)
+	counts := before.countsOf(key)
+	for _, v := range values {
+		v["previous"] = counts[text(v["value"])]
+	}
+	return answer
+}
+
+// addIntervals adds to the answer about a key the counts of its values by interval.
+func (m model) addIntervals(answer object, zone, interval string) {
+	rows := []object{}
+	for _, row := range m.counts(zone, interval, "none").([]object) {
+		if row["from"] == nil {
+			continue
+		}
+		rows = append(rows, object{"from": row["from"], "to": row["to"], "entries": row["entries"]})
+	}
+	answer["intervals"] = rows
+	values := answer["values"].([]object)
+	for _, v := range values {
+		v["by_interval"] = []int{}
+	}
+	for _, row := range rows {
+		in := slices.DeleteFunc(slices.Clone(m), func(e *modelEntry) bool {
+			at := e.created.UTC().Format(time.RFC3339)
+			return at < row["from"].(string) || at >= row["to"].(string)
+		})
+		counts := in.countsOf(answer["key"].(string))
+		for _, v := range values {
+			v["by_interval"] = append(v["by_interval"].([]int), counts[text(v["value"])])
+		}
+	}
+}
+
+// countsOf counts the entries that have each value of a key, by its JSON.
+func (m model) countsOf(key string) map[string]int {
+	counts := map[string]int{}
+	for _, v := range m.values(key, math.MaxInt)["values"].([]object) {
+		counts[text(v["value"])] = v["entries"].(int)
+	}
+	return counts
+}
+
+// text returns a value as JSON.
+func text(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
 
 // values is the answer about a key with its most frequent values.
 func (m model) values(key string, most int) object {
@@ -786,9 +855,12 @@ func (m model) values(key string, most int) object {
 	}
 }
 
-// compareJSONB orders as jsonb does: texts before numbers. Of two objects, which have the key a alone, it compares the values.
+// compareJSONB orders as jsonb does: texts before numbers, and objects by their size and the value of the key a.
 func compareJSONB(a, b any) int {
 	if o, ok := a.(object); ok {
+		if by := len(o) - len(b.(object)); by != 0 {
+			return by
+		}
 		return compareJSONB(o["a"], b.(object)["a"])
 	}
 	x, isText := a.(string)
@@ -951,5 +1023,92 @@ func TestInsightsBounds(t *testing.T) {
 	lock(t, s, "progress")
 	if a := s.Get(t, key, counts+"?interval=month"); a.Status != 422 || !strings.Contains(string(a.Body), "question_too_large") || !strings.Contains(string(a.Body), "created_after") || a.Header.Get("Retry-After") != "" {
 		t.Errorf("a statement that takes too long: %d %v %s", a.Status, a.Header, a.Body)
+	}
+}
+
+// TestAnswersNearlyAllDifferent checks the answer about keys whose values are nearly all different: exact counts, and the
+// latest values instead of the most frequent.
+func TestAnswersNearlyAllDifferent(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	const entries = 1200
+	send := make([]any, entries)
+	for i := range send {
+		e := servicetest.With(newEntry(project, fmt.Sprintf("en_%d", i), at(1)), "embeddable_id", "emb_1")
+		e["created_at"] = time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC).Format(time.RFC3339)
+		data := object{"mail": fmt.Sprintf("p%d@example.com", i), "id": i, "list": []string{fmt.Sprint(i)}, "plan": fmt.Sprint(i % 2)}
+		switch {
+		case i%100 == 7:
+			data["mail"] = " \u00a0"
+		case i%100 == 8:
+			data["mail"] = nil
+		case i%100 == 9:
+			data["mail"] = "é" + fmt.Sprint(i)
+		case i == entries-1:
+			data["mail"] = "p3@example.com" // the latest value, and not the only time
+		}
+		if i%10 == 0 {
+			data["rare"] = i // too few entries to say
+		}
+		b, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e["entry_data"] = string(b)
+		send[i] = e
+	}
+	s.MustIngest(t, "entries", send...)
+	path := "/projects/" + project + "/entries-answers?embeddable_id=emb_1"
+	var got struct {
+		Keys []object
+	}
+	s.Get(t, key, path+"&values=2").JSON(t, &got)
+	byKey := map[string]object{}
+	for _, k := range got.Keys {
+		if numbers, ok := k["numbers"].(object); ok {
+			delete(numbers, "bins")
+		}
+		byKey[k["key"].(string)] = k
+	}
+	values := func(of ...any) []object {
+		list := make([]object, len(of))
+		for i, v := range of {
+			list[i] = object{"value": v}
+		}
+		return list
+	}
+	want := plain(t, []object{
+		{"key": "mail", "entries": entries, "types": object{"string": entries - 12, "null": 12}, "distinct": "many", "none": 24, "multiple": 0, "others": entries - 24,
+			"values": values("p3@example.com", "p1198@example.com"), "numbers": nil},
+		{"key": "id", "entries": entries, "types": object{"number": entries}, "distinct": "many", "none": 0, "multiple": 0, "others": entries, "values": values(1199, 1198),
+			"numbers": object{"entries": entries, "minimum": 0, "lower_quartile": 299.75, "median": 599.5, "upper_quartile": 899.25, "maximum": 1199}},
+		{"key": "list", "entries": entries, "types": object{"array": entries}, "distinct": "many", "none": 0, "multiple": entries, "others": entries, "values": values("1199", "1198"), "numbers": nil},
+		{"key": "plan", "entries": entries, "types": object{"string": entries}, "none": 0, "multiple": 0, "others": 0,
+			"values": []object{{"value": "0", "entries": entries / 2}, {"value": "1", "entries": entries / 2}}, "numbers": nil},
+	})
+	if diff := cmp.Diff(want, plain(t, []object{byKey["mail"], byKey["id"], byKey["list"], byKey["plan"]})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if byKey["rare"]["distinct"] != nil {
+		t.Errorf("%v", byKey["rare"])
+	}
+	var one object
+	s.Get(t, key, path+"&key=mail").JSON(t, &one)
+	if first := one["values"].([]any)[0].(object); one["distinct"] != nil || first["value"] != "p3@example.com" || first["entries"] != 2.0 {
+		t.Errorf("the key alone: %v", first)
+	}
+	for query, parameter := range map[string]string{"&previous=true": "created_after", "&interval=day": "key", "&key=plan&interval=all": "interval"} {
+		if a := s.Get(t, key, path+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {
+			t.Errorf("%s: %d %s", query, a.Status, a.Body)
+		}
+	}
+	var hours object
+	s.Get(t, key, path+"&key=plan&interval=hour&created_after=2026-01-01T00:10:00Z&previous=true").JSON(t, &hours)
+	if diff := cmp.Diff(plain(t, []object{{"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z", "entries": 599}}), hours["intervals"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(plain(t, []object{{"value": "1", "entries": 300, "previous": 300, "by_interval": []int{300}}, {"value": "0", "entries": 299, "previous": 301, "by_interval": []int{299}}}), hours["values"]); diff != "" {
+		t.Error(diff)
 	}
 }

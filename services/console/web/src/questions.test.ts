@@ -34,12 +34,16 @@ test("many numbers are ranges", () => {
   assert.equal(kindOf(given(many(50, (i) => i), { others: 5 })), "choices", "no range counts the others");
   const numbers = { entries: 55, minimum: 0, lower_quartile: 0, median: 0, upper_quartile: 0, maximum: 0, bins: [] };
   assert.equal(kindOf(given(many(50, (i) => i), { others: 5, numbers })), "numbers");
+  assert.equal(kindOf(given([], { others: 55, numbers })), "numbers", "nearly all numbers are different");
+  assert.equal(kindOf(given([], { others: 56, numbers })), "texts", "one answer is no number");
 });
 
 test("the answer about all questions has those of each", () => {
   const all = { entries: 9, unreadable: 1, keys: [] };
   const of = distributionOf(all, { key: "a", entries: 8, types: {}, none: 3, multiple: 0, others: 0, values: [{ value: "x", entries: 5 }], numbers: null });
   assert.equal(of && answeredIn(of), 5);
+  const latest = distributionOf(all, { key: "c", entries: 8, types: {}, distinct: "many", none: 3, multiple: 0, others: 5, values: [{ value: "x" }], numbers: null });
+  assert.deepEqual(latest?.values, [], "the latest values have no counts");
   assert.equal(distributionOf(all, { key: "b", entries: 8, types: {} }), undefined);
 });
 

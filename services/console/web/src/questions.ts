@@ -1,7 +1,7 @@
 // The questions of an embeddable: their titles and their order from its definition, and how their answers are shown. Nothing here
 // reads the API or the window.
 import type { AnswerKeys, Answers, EntryQuery } from "@lectern/client";
-import { isNumber } from "./ranges.ts";
+import { type Counted, isNumber } from "./ranges.ts";
 
 /** Narrowed has the filters that figures take beside an embeddable and a period. */
 export type Narrowed = Pick<EntryQuery, "completed" | "version" | "furthest_page" | "answer" | "answer_key">;
@@ -13,14 +13,17 @@ export interface Of extends Narrowed {
   created_before: string | undefined;
 }
 
-/** Distribution is how often each answer to a question was given. */
-export type Distribution = Omit<Answers, "key">;
+/** Distribution is how often each answer to a question was given. Nothing is counted if nearly all answers are different. */
+export type Distribution = Pick<Answers, "entries" | "unreadable" | "none" | "multiple" | "others" | "numbers"> & { values: Counted[] };
+
+/** countedIn returns the values that have a count. */
+export const countedIn = (values: Answers["values"]): Counted[] => values.flatMap(({ value, entries }) => (entries === undefined ? [] : [{ value, entries }]));
 
 type Key = AnswerKeys["keys"][number];
 
 /** distributionOf returns the answers to a question from the answer about all questions, or undefined if that has only its key. */
 export function distributionOf({ entries, unreadable }: AnswerKeys, { values, others = 0, none = 0, multiple = 0, numbers = null }: Key): Distribution | undefined {
-  return values && { entries, unreadable, values, others, none, multiple, numbers };
+  return values && { entries, unreadable, values: countedIn(values), others, none, multiple, numbers };
 }
 
 /** answeredIn returns how many entries have an answer. */
@@ -41,8 +44,9 @@ const personal = /^name$|\b(e-?mail|phone|mobile|((first|last|full|given|family|
  */
 export function kindOf(of: Distribution, ...labels: string[]): Kind {
   const { values, others, multiple, numbers } = of;
-  if (values.length >= many && labels.some((label) => personal.test(label.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ")))) return "texts";
-  if (multiple === 0 && values.length >= many && values.every(({ value }) => isNumber(value)) && (others === 0 || numbers)) return "numbers";
+  const different = values.length >= many || (values.length === 0 && others > 0);
+  if (different && labels.some((label) => personal.test(label.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ")))) return "texts";
+  if (multiple === 0 && different && (values.length > 0 || numbers?.entries === answeredIn(of)) && values.every(({ value }) => isNumber(value)) && (others === 0 || numbers)) return "numbers";
   const single = values.filter(({ entries }) => entries === 1).length;
   const free = others * 2 > answeredIn(of) || (values.length >= many && single * 2 > values.length);
   return free && values.every(({ value }) => typeof value === "string") ? "texts" : "choices";

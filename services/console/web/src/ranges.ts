@@ -2,7 +2,11 @@
 import type { Answers } from "@lectern/client";
 import { figure, toJSON } from "./numbers.ts";
 
-type Counted = Answers["values"][number];
+/** Counted is an answer with how many entries have it. */
+export interface Counted {
+  value?: unknown;
+  entries: number;
+}
 
 /** Range is a range of numbers, with how many entries have a number in it. */
 export interface Range {

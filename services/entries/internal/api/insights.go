@@ -29,8 +29,9 @@ type Insights interface {
 	// Overview returns an overview as JSON, and the number of its intervals. If there are more than [insight.MaxCounts]
 	// intervals, body may lack some of them.
 	Overview(ctx context.Context, q insight.OverviewQuestion) (intervals int, body []byte, err error)
-	// Answers returns as JSON the keys of entry_data, or the values of one key.
-	Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error)
+	// Answers returns as JSON the keys of entry_data, or the values of one key, and the number of intervals. If there
+	// are more than [insight.MaxCounts] intervals, body may lack some of them.
+	Answers(ctx context.Context, q insight.AnswersQuestion) (intervals int, body []byte, err error)
 }
 
 // counts serves GET /projects/{projectId}/entries-counts: how many entries were created in each interval.
@@ -83,19 +84,25 @@ func (a *API) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now().Truncate(time.Minute)
+	now, until := now(q)
 	ask := insight.OverviewQuestion{
 		CountsQuestion: insight.CountsQuestion{Selection: which, Interval: interval(q), By: insight.ByNone, Zone: q.Zone("timezone")},
 		Now:            now,
-	}
-	until := ""
-	if q.Has("created_after") && !q.Has("created_before") {
-		until = now.Format(time.RFC3339)
 	}
 	return a.answer(w, r, q, which.ProjectID, until, func(from Insights) ([]byte, error) {
 		intervals, body, err := from.Overview(r.Context(), ask)
 		return body, cmp.Or(err, tooManyRows(ask.CountsQuestion, intervals))
 	})
+}
+
+// now returns the current minute, which ends a period that has no end for the comparison with the earlier period. until
+// is that minute for the ETag, or "" if the answer does not depend on the minute.
+func now(q *httpapi.Query) (at time.Time, until string) {
+	at = time.Now().Truncate(time.Minute)
+	if q.Has("created_after") && !q.Has("created_before") {
+		until = at.Format(time.RFC3339)
+	}
+	return at, until
 }
 
 // funnel serves GET /projects/{projectId}/entries-funnel: how many entries reached each page of an embeddable.
@@ -123,11 +130,28 @@ func (a *API) answers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	needEmbeddable(q)
-	ask := insight.AnswersQuestion{Selection: which, Key: q.Identifier("key"), Values: q.Int("values", 0, 1, insight.MaxValues)}
+	ask := insight.AnswersQuestion{
+		CountsQuestion: insight.CountsQuestion{Selection: which, Interval: insight.All, By: insight.ByNone, Zone: q.Zone("timezone")},
+		Key:            q.Identifier("key"), Values: q.Int("values", 0, 1, insight.MaxValues),
+	}
 	if q.Has("key") && q.Has("values") {
 		q.Fail("values", "no value together with key")
 	}
-	return a.answer(w, r, q, which.ProjectID, "", func(from Insights) ([]byte, error) { return from.Answers(r.Context(), ask) })
+	if q.Has("interval") {
+		if ask.Interval = q.Enum("interval", "", "hour", "day", "week", "month"); ask.Key == "" {
+			q.Fail("key", "the key whose values interval counts")
+		}
+	}
+	until := ""
+	if q.Bool("previous", false) {
+		if ask.Now, until = now(q); !q.Has("created_after") {
+			q.Fail("created_after", "the time after which the period begins that previous compares")
+		}
+	}
+	return a.answer(w, r, q, which.ProjectID, until, func(from Insights) ([]byte, error) {
+		intervals, body, err := from.Answers(r.Context(), ask)
+		return body, cmp.Or(err, tooManyRows(ask.CountsQuestion, intervals))
+	})
 }
 
 // The names of the query parameters that each insight accepts: its filters and its other parameters.
@@ -135,7 +159,7 @@ var (
 	countParameters    = parameters(entry.Insights|entry.Counts, "interval", "by", "timezone", "at_most")
 	overviewParameters = parameters(entry.Insights, "interval", "timezone")
 	funnelParameters   = parameters(entry.Insights, "by")
-	answerParameters   = parameters(entry.Insights, "key", "values")
+	answerParameters   = parameters(entry.Insights, "key", "values", "previous", "interval", "timezone")
 )
 
 // maxAtMost is the greatest value of the parameter at_most.

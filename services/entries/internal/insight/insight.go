@@ -18,21 +18,3 @@ type FunnelQuestion struct {
 	entry.Selection
 	ByVersion bool
 }
-
-// WhiteSpace has the characters with Unicode's property White_Space. A text that has only such characters does not
-// count as an answer.
-const WhiteSpace = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-
-// MaxValues is how many values of a key an answer lists at most. MaxKeysWithValues is how many keys have values at most
-// if a question is not about one key.
-const (
-	MaxValues         = 50
-	MaxKeysWithValues = 100
-)
-
-// AnswersQuestion asks for the top-level keys of entry_data, or for the values of one key.
-type AnswersQuestion struct {
-	entry.Selection
-	Key    string // "" asks for the keys
-	Values int    // how many values of each of the first keys, at most MaxValues; 0: none; ignored with Key
-}

@@ -1,18 +1,15 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // for the statements
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/postgres/insert"
@@ -32,6 +29,8 @@ var (
 	overviewSQL string
 	//go:embed insights/funnel.sql
 	funnelSQL string
+	//go:embed insights/answers.sql
+	answersSQL string
 	//go:embed insights/page_keys.sql
 	pageKeysSQL string
 )
@@ -103,25 +102,6 @@ func (s *Store) query(ctx context.Context, q statement, read func(pgx.Rows) erro
 		return tooLong(readErr)
 	}
 	return tooLarge(err)
-}
-
-// answer runs the statement of an insight that returns one row: a number of rows, and the body as JSON. The result is
-// compact JSON with a line feed at its end.
-func (s *Store) answer(ctx context.Context, q statement) (rows int, body []byte, err error) {
-	err = s.query(ctx, q, func(r pgx.Rows) error {
-		for r.Next() {
-			if err := r.Scan(&rows, &body); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, nil, err
-	}
-	var compact bytes.Buffer
-	err = json.Compact(&compact, body)
-	return rows, append(compact.Bytes(), '\n'), err
 }
 
 // Version returns the number of the project's newest change, or 0 if there is none. Version reads from pool, which can
@@ -248,204 +228,4 @@ func (s *Store) namePages(ctx context.Context, projectID string, pages []*insigh
 		return nil
 	})
 	return found == len(pages), err
-}
-
-// fields has the parts of SQL that the statements about entry_data have in common.
-type fields struct {
-	with       string // common table expressions, each with a comma after it
-	from       string // FROM and WHERE of the fields of all entries, as e (key, value)
-	entries    string // an expression for the number of entries
-	unreadable string // an expression for the number of entries whose data Postgres cannot parse
-}
-
-// fieldsOf returns the SQL for the fields in the data of the selected entries. If careful is false, Postgres works in
-// parallel, but the statement fails if Postgres cannot parse the data of one entry. If careful is true, such data has
-// no fields, and one process reads all entries.
-func (s *statement) fieldsOf(i entry.Selection, careful bool) fields {
-	selected := s.selected(i, "")
-	if !careful {
-		return fields{"", "entries, jsonb_each(parse_entry(entry_data)) e WHERE " + selected, "(SELECT count(1) FROM entries WHERE " + selected + ")", "0"}
-	}
-	return fields{
-		with: `parsed AS MATERIALIZED (
-    SELECT ` + carefulData + ` AS data
-    FROM entries WHERE ` + selected + `
-), `,
-		from:       "parsed, jsonb_each(data) e WHERE true",
-		entries:    "(SELECT count(1) FROM parsed)",
-		unreadable: "(SELECT count(1) FROM parsed WHERE data IS NULL)",
-	}
-}
-
-// keyList is a common table expression, named key. keyList selects the 1000 most frequent keys of counted, with the
-// place of each key.
-const keyList = `key AS (
-    SELECT key, sum(entries) AS entries, jsonb_object_agg(type, entries) AS types,
-           row_number() OVER (ORDER BY sum(entries) DESC, key COLLATE "C") AS place
-    FROM counted
-    GROUP BY key
-    ORDER BY place
-    LIMIT 1000
-)`
-
-// keysOf returns the statement for the most frequent keys of entry_data, without values. For careful, see
-// [statement.fieldsOf].
-func keysOf(i entry.Selection, careful bool) statement {
-	var s statement
-	f := s.fieldsOf(i, careful)
-	s.sql = `WITH ` + f.with + `counted AS (
-    SELECT e.key COLLATE "C" AS key, jsonb_typeof(e.value) AS type, count(1) AS entries
-    FROM ` + f.from + ` AND octet_length(e.key) <= 256
-    GROUP BY 1, 2
-), ` + keyList + `
-SELECT 1, json_build_object(
-    'entries', ` + f.entries + `, 'unreadable', ` + f.unreadable + `,
-    'keys', coalesce((SELECT json_agg(json_build_object('key', key, 'entries', entries, 'types', types) ORDER BY place) FROM key), '[]')
-)::text`
-	return s
-}
-
-// keyValuesOf returns the statement for the most frequent keys of entry_data. Each of the first
-// [insight.MaxKeysWithValues] keys has its most frequent values, up to the number most. For careful, see
-// [statement.fieldsOf].
-func keyValuesOf(i entry.Selection, most int, careful bool) statement {
-	var s statement
-	f := s.fieldsOf(i, careful)
-	s.sql = `WITH ` + f.with + `field AS MATERIALIZED (
-    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
-    FROM ` + f.from + ` AND octet_length(e.key) <= 256
-    GROUP BY 1, 2
-), counted AS (
-    SELECT key, jsonb_typeof(value) AS type, sum(entries) AS entries
-    FROM field
-    GROUP BY 1, 2
-), ` + keyList + `, ` + s.valuesIn("field WHERE key IN (SELECT key FROM key WHERE place <= "+strconv.Itoa(insight.MaxKeysWithValues)+")",
-		"(SELECT key, value, entries, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place FROM value) v WHERE place <= "+s.arg(most)) + `, whole AS MATERIALIZED (SELECT ` + f.entries + ` AS entries, ` + f.unreadable + ` AS unreadable)
-SELECT 1, json_build_object('entries', w.entries, 'unreadable', w.unreadable, 'keys', coalesce((
-    SELECT json_agg(CASE WHEN place <= ` + strconv.Itoa(insight.MaxKeysWithValues) + `
-        THEN json_build_object('key', k.key, 'entries', k.entries, 'types', k.types, ` + keyValues + `)
-        ELSE json_build_object('key', k.key, 'entries', k.entries, 'types', k.types) END ORDER BY place)
-    FROM key k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)), '[]'))::text
-FROM whole w`
-	return s
-}
-
-// answersOf returns the statement for the [insight.MaxValues] most frequent values of a key in the data of the entries
-// that i selects. For careful, see [statement.fieldsOf].
-func answersOf(i entry.Selection, key string, careful bool) statement {
-	var s statement
-	f := s.fieldsOf(i, careful)
-	name := s.arg(key) + "::text"
-	s.sql = `WITH ` + f.with + `field AS (
-    SELECT e.key COLLATE "C" AS key, e.value, count(1) AS entries
-    FROM ` + f.from + ` AND e.key = ` + name + `
-    GROUP BY 1, 2
-), ` + s.valuesIn("field", "value ORDER BY entries DESC, value LIMIT "+strconv.Itoa(insight.MaxValues)) + `, whole AS MATERIALIZED (SELECT ` + f.entries + ` AS entries, ` + f.unreadable + ` AS unreadable)
-SELECT 1, json_build_object('key', k.key, 'entries', w.entries, 'unreadable', w.unreadable, ` + keyValues + `)::text
-FROM whole w CROSS JOIN (SELECT ` + name + ` COLLATE "C" AS key) k LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)`
-	return s
-}
-
-// valuesIn returns the common table expressions that [keyValues] reads. fields is a FROM with the columns key, value
-// and entries, which is how many entries have that field. frequent is a FROM that selects the values to list from the
-// table value.
-//
-// An entry answers with the different elements of an array, or else with one value. Null and white space are no
-// answers. fields has equal fields only once, so Postgres looks at each different field once.
-//
-// Two bins together are a step of 1, 2 or 5 times a power of ten. The step is the least of which ten hold all numbers.
-func (s *statement) valuesIn(fields, frequent string) string {
-	white := s.arg(insight.WhiteSpace) + "::text"
-	answered := func(v string) string {
-		return "jsonb_typeof(" + v + ") <> 'null' AND NOT (jsonb_typeof(" + v + ") = 'string' AND btrim(" + v + " #>> '{}', " + white + ") = '')"
-	}
-	return `answer AS MATERIALIZED (
-    SELECT key, value, entries, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE ` + answered("v") + `)
-        WHEN ` + answered("value") + ` THEN ARRAY[value]
-    END AS answers
-    FROM ` + fields + `
-), value AS (
-    SELECT key, v AS value, sum(entries) AS entries, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
-    FROM answer, unnest(answers) v
-    WHERE octet_length(v::text) <= 1000
-    GROUP BY 1, 2
-), frequent AS MATERIALIZED (
-    SELECT key, value, entries, alone
-    FROM ` + frequent + `
-), list AS MATERIALIZED (
-    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
-    FROM frequent
-    GROUP BY key
-), total AS (
-    SELECT key, sum(entries) AS answered, sum(entries) FILTER (WHERE multiple) AS multiple
-    FROM answer
-    WHERE answers IS NOT NULL
-    GROUP BY key
-), covered AS (
-    SELECT key, sum(entries) AS entries
-    FROM answer JOIN list USING (key)
-    WHERE multiple AND answers <@ listed
-    GROUP BY key
-), number AS (
-    SELECT key, n::float8 AS n, entries AS weight
-    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer) v
-    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
-), summary AS (
-    SELECT key, count(1) AS entries, min(n) AS low, max(n) AS high,
-           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
-    FROM number CROSS JOIN LATERAL generate_series(1, weight)
-    GROUP BY key
-), bounded AS (
-    SELECT key, CASE WHEN high > low THEN (
-        SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
-        FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
-        CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
-        WHERE floor(most / step) - floor(least / step) < 10
-        ORDER BY step
-        LIMIT 1
-    ) ELSE ARRAY[low, high] END AS bounds
-    FROM summary
-), bin AS (
-    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
-    FROM number JOIN bounded USING (key)
-    GROUP BY 1, 2
-)`
-}
-
-// keyValues is SQL for the part of an answer about the values of one key. keyValues needs the key as the row k, and
-// the rows of that key in total, list and covered as t, l and c. The row w has the numbers of all entries.
-const keyValues = `
-    'none', w.entries - w.unreadable - coalesce(t.answered, 0), 'multiple', coalesce(t.multiple, 0), 
-    'others', coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
-    'values', coalesce((SELECT json_agg(json_build_object('value', value, 'entries', entries) ORDER BY entries DESC, value) FROM frequent WHERE key = k.key), '[]'),
-    'numbers', (
-        SELECT json_build_object(
-            'entries', s.entries, 'minimum', s.low, 'lower_quartile', s.quartiles[1], 'median', s.quartiles[2], 'upper_quartile', s.quartiles[3],
-            'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
-                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
-                WHERE r.key = s.key))
-        FROM summary s WHERE s.key = k.key)`
-
-// Answers returns as JSON the keys of entry_data, or the values of q.Key if q has a key. If Postgres cannot parse the
-// data of an entry, Answers repeats the question with a slower statement.
-func (s *Store) Answers(ctx context.Context, q insight.AnswersQuestion) (body []byte, err error) {
-	for _, careful := range []bool{false, true} {
-		var ask statement
-		switch {
-		case q.Key != "":
-			ask = answersOf(q.Selection, q.Key, careful)
-		case q.Values > 0:
-			ask = keyValuesOf(q.Selection, q.Values, careful)
-		default:
-			ask = keysOf(q.Selection, careful)
-		}
-		_, body, err = s.answer(ctx, ask)
-		pg, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || pg.Code[:2] != "22" && pg.Code[:2] != "54" { // data_exception, program_limit_exceeded
-			break
-		}
-	}
-	return body, err
 }

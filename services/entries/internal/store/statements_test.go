@@ -61,13 +61,6 @@ func statements(t *testing.T) map[string]string {
 		pgtest.AddList(all, "changes of "+types.String(), list)
 	}
 	all["takeNumbers"] = takeNumbers
-	filters := filtered(entry.Insights)
-	for name, f := range map[string]entry.Selection{"": filters[""], " filtered": filters[" by all"]} {
-		for how, careful := range map[string]bool{"": false, " careful": true} {
-			all["keys"+name+how], all["answers"+name+how] = keysOf(f, careful).sql, answersOf(f, "key", careful).sql
-			all["keys with values"+name+how] = keyValuesOf(f, 1, careful).sql
-		}
-	}
 	all["count at most"] = atMostOf(filtered(entry.Insights | entry.Counts)[" by all"], 1).sql
 	return all
 }
@@ -90,7 +83,9 @@ func TestStatements(t *testing.T) {
 	for name, sql := range map[string]string{"counts filtered": countsSQL, "overview filtered": overviewSQL} {
 		all[name] = insightOf(sql, by, by, nil, nil).sql
 	}
+	all["answers filtered"] = insightOf(answersSQL, by, by, nil, nil, nil, nil, nil).sql
+	all["answers careful"] = careful.Replace(answersSQL)
 	all["funnel filtered"] = insightOf(funnelSQL, by, by).sql
-	maps.Copy(all, map[string]string{"counts": countsSQL, "overview": overviewSQL, "funnel": funnelSQL, "page keys": pageKeysSQL})
+	maps.Copy(all, map[string]string{"counts": countsSQL, "overview": overviewSQL, "answers": answersSQL, "funnel": funnelSQL, "page keys": pageKeysSQL})
 	pgtest.CheckStatements(t, Schema(), all, 20, putEntry, putEvent)
 }

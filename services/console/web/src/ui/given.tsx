@@ -81,10 +81,10 @@ function Numbers(props: Props & { answered: number }) {
         </p>
       )}
       <Table heading="Range" rows={ranges} others={whole ? 0 : answered - (numbers?.entries ?? 0)} answered={answered} />
-      <details>
+      {values.length > 0 && <details>
         <summary class="small">{whole ? "Each number" : `The ${values.length} most frequent numbers`}</summary>
         <Table heading="Answer" rows={rowsOf(props, whole ? ascending(values) : values)} others={others} answered={answered} complete />
-      </details>
+      </details>}
     </>
   );
 }
