@@ -260,8 +260,8 @@ type AnswerNumbers struct {
 	Bins          []AnswerBin `json:"bins"`
 }
 
-// AnswerBin is one bar of a histogram: the number of entries with a number from From up to, but without, To. The last
-// bin includes To.
+// AnswerBin is one bar of a histogram: the number of entries with a number from From up to, but without, To. If all
+// numbers are equal, their only bin includes To.
 type AnswerBin struct {
 	From    float64 `json:"from"`
 	To      float64 `json:"to"`

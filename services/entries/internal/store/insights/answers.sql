@@ -167,7 +167,7 @@ WITH newest AS (
     ) ELSE ARRAY[low, high] END AS bounds
     FROM summary
 ), bin AS (
-    SELECT key, greatest(width_bucket(n, bounds[:cardinality(bounds) - 1]), 1) AS bin, sum(weight) AS entries
+    SELECT key, least(greatest(width_bucket(n, bounds), 1), cardinality(bounds) - 1) AS bin, sum(weight) AS entries
     FROM number JOIN bounded USING (key)
     GROUP BY 1, 2
 )
