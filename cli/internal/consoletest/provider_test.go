@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -184,14 +185,28 @@ func (b *tab) login(name string) {
 	b.run(chromedp.SendKeys("input[name=login]", name+kb.Enter, chromedp.ByQuery))
 }
 
-// TestLongSignInWithProvider signs in with npm's oidc-provider, and returns to a shared address. Then it renews tokens,
-// opens another tab and signs out. Last come a visitor without a project, and a provider that is down.
+// setClock sets the clock of the pages that the tab opens from now on, by a number of minutes.
+func (b *tab) setClock(minutes int) {
+	b.Helper()
+	b.run(b.script(fmt.Sprintf(`{
+		const before = Date, off = %d * 60000;
+		Date = class extends before {
+			constructor(...given) { given.length > 0 ? super(...given) : super(before.now() + off); }
+			static now() { return before.now() + off; }
+		};
+	}`, minutes)))
+}
+
+// TestLongSignInWithProvider signs in with npm's oidc-provider on a device whose clock is 10 minutes fast, and returns to a
+// shared address. Then it renews tokens, opens another tab and signs out. Last come a visitor without a project whose clock is
+// 10 minutes slow, and a provider that is down.
 func TestLongSignInWithProvider(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	source := axe(t)
 	b := newTab(t, w)
 	b.breaks() // the browser logs each 401, and the provider's failures
+	b.setClock(10)
 	b.provider = w.issuer.URL
 	b.console = proxyTo(t, w.startConsole(t))
 	w.startProvider(t, b.URL+"/console/")
@@ -300,6 +315,7 @@ func TestLongSignInWithProvider(t *testing.T) {
 	}
 
 	// A visitor without a project learns what to ask for.
+	b.setClock(-20)
 	b.clickText(button)
 	b.login("bob")
 	b.state("no-project")

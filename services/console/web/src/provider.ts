@@ -12,7 +12,7 @@ type Given = Answer & Pick<Tokens, "token" | "end">;
 const patience = 20_000;
 
 const { issuer, clientId, scopes, asked, audience, origins } = settings ?? { issuer: "", clientId: "", scopes: "", asked: "", audience: "", origins: [] as string[] };
-const client: oauth.Client = { client_id: clientId, [oauth.clockTolerance]: 60 };
+const client: oauth.Client = { client_id: clientId };
 const home = `${location.origin}/console/`;
 
 const options = () => ({ [oauth.allowInsecureRequests]: issuer.startsWith("http:"), signal: AbortSignal.timeout(patience) });
@@ -67,9 +67,11 @@ async function grant(server: oauth.AuthorizationServer, type: string, parameters
   const { origin } = new URL(server.token_endpoint ?? "");
   if (!origins.includes(origin)) throw new SignInError("The console may not connect to the provider", `CONSOLE_ISSUER_ORIGINS lacks ${origin}, the origin of its token endpoint.`);
   const answer = await oauth.genericTokenEndpointRequest(server, client, oauth.None(), type, parameters, options());
-  const { refresh_token: refresh } = (await answer.clone().json().catch(() => null) ?? {}) as { refresh_token?: string };
+  const { refresh_token: refresh, id_token: issued = "" } = (await answer.clone().json().catch(() => null) ?? {}) as { refresh_token?: string; id_token?: string };
   if (refresh) keep?.(refresh);
-  const given = await oauth.processGenericTokenEndpointResponse(server, client, answer);
+  // The clock of this device may be wrong. The ID token has the present time by the provider's clock.
+  const now = Date.now() / 1000;
+  const given = await oauth.processGenericTokenEndpointResponse(server, { ...client, [oauth.clockSkew]: (claims(issued)?.iat ?? now) - now }, answer);
   const { access_token, id_token = "" } = given;
   if (nonce && oauth.getValidatedIdTokenClaims(given)?.nonce !== nonce) throw new SignInError("The sign-in failed", "The ID token has another nonce.");
   const token = [access_token, id_token].find((one) => [claims(one)?.aud].flat().includes(audience));
