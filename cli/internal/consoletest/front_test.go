@@ -64,7 +64,7 @@ func (f *front) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests = append(f.requests, r.Clone(r.Context()))
 	var found *fault
 	for _, one := range f.faults {
-		meant := strings.HasPrefix(r.URL.Path, "/projects/") || strings.Contains(one.part, "/assets/")
+		meant := strings.HasPrefix(r.URL.Path, "/projects/") || strings.HasPrefix(r.URL.Path, "/me/") || strings.Contains(one.part, "/assets/")
 		if meant && strings.Contains(r.URL.EscapedPath(), one.part) {
 			found = one
 			break

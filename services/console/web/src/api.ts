@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { errorOf } from "./errors.ts";
 import { parseJSON } from "./numbers.ts";
 import { session } from "./session.ts";
-import { answered, token } from "./tokens.ts";
+import { checkRefusal, token } from "./tokens.ts";
 
 /** The rate of the key, from the answer's headers. */
 export interface Rate {
@@ -39,7 +39,8 @@ export function connect({ apiKey = session.peek()?.key, attempts = 6, onRetry, o
     ...(apiKey ? { apiKey } : session.peek()?.tokens && { token }),
     fetch: async (input, init) => {
       const answer = await remembered(String(input), init);
-      answered(new Headers(init?.headers).get("Authorization")?.slice("Bearer ".length) ?? "", answer.status);
+      const sent = new Headers(init?.headers).get("Authorization")?.slice("Bearer ".length);
+      if (sent && answer.status === 401) await checkRefusal(sent);
       const policy = answer.headers.get("RateLimit-Policy");
       const state = answer.headers.get("RateLimit");
       if (policy && state) rate.value = { policy, state };

@@ -53,11 +53,23 @@ export function takeAnswer(): void {
 
 let renewing: Promise<void> | undefined;
 let refused = "";
-let renewedAt = 0;
+// The token that a 401 does not renew: the list of projects accepts the token, or the token has replaced one that Lectern
+// refused before that expired.
+let settled = "";
+let checking: Promise<void> | undefined;
 
-/** answered notes what Lectern answered to a token. After a 401 the token is renewed, unless it is younger than a second: then it has no right. */
-export function answered(sent: string, status: number): void {
-  if (status === 401 && Date.now() > renewedAt + 1000) refused = sent;
+/**
+ * checkRefusal finds out why Lectern answered 401 to a token. A token that Lectern does not accept and a token without a right
+ * in the project get the same answer. For the list of projects, the first token gets 401, and the second one 200.
+ */
+export async function checkRefusal(sent: string): Promise<void> {
+  if (sent !== settled && sent !== refused) await (checking ??= check(sent).finally(() => (checking = undefined)));
+}
+
+async function check(sent: string): Promise<void> {
+  const { status } = await fetch("/me/projects?limit=1", { headers: { Authorization: `Bearer ${sent}` }, credentials: "omit", cache: "no-store" }).catch(() => ({ status: 0 }));
+  if (status === 401) refused = sent;
+  if (status === 200) settled = sent;
 }
 
 /** token returns the token of this tab. It first renews a token if that is due, or if Lectern refused the token. */
@@ -78,8 +90,8 @@ async function renew(tokens: Tokens): Promise<void> {
       tokens.refresh = refresh;
       saveSession();
     });
+    if (tokens.token === refused && sent < tokens.until) settled = token;
     Object.assign(tokens, { token, end }, after(tokens, sent, { life }));
-    renewedAt = Date.now();
     saveSession();
   } catch (thrown) {
     const error = errorOf(thrown);

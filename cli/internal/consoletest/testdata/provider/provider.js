@@ -1,10 +1,12 @@
 // An OpenID provider at the address ISSUER for the console at the address CONSOLE. Everyone signs in by a name, without a
-// password. Tokens expire after 20 seconds, and refresh tokens count once. It prints its own address.
+// password. Tokens expire after 20 seconds, those of bob after an hour, and refresh tokens count once. It prints its own address.
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 
 const { ISSUER, CONSOLE } = process.env;
 const page = (body) => `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>Provider</title><h1>Provider</h1>${body}`;
+
+const life = ({ oidc }) => (oidc.account?.accountId === "bob" ? 3600 : 20);
 
 const provider = new Provider(ISSUER, {
   clients: [{
@@ -19,7 +21,7 @@ const provider = new Provider(ISSUER, {
   findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub, hasgroups: true }) }),
   issueRefreshToken: () => true,
   pkce: { required: () => true },
-  ttl: { IdToken: 20, AccessToken: 20, RefreshToken: 3600, Session: 3600, Grant: 3600, Interaction: 3600 },
+  ttl: { IdToken: life, AccessToken: life, RefreshToken: 3600, Session: 3600, Grant: 3600, Interaction: 3600 },
   interactions: { url: (_, { uid }) => `/login/${uid}` },
   // Nobody is asked for consent.
   async loadExistingGrant({ oidc }) {
