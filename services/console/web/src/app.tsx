@@ -17,10 +17,11 @@ import { Projects } from "./pages/projects.tsx";
 import { SignIn } from "./pages/signin.tsx";
 import { here, listOf, type Page } from "./router.ts";
 import { asking, session } from "./session.ts";
+import { signing } from "./tokens.ts";
 import { Kept } from "./ui/frame.tsx";
 import { PageHead } from "./ui/parts.tsx";
 import { Shell } from "./ui/shell.tsx";
-import { Problem } from "./ui/state.tsx";
+import { Loading, Problem } from "./ui/state.tsx";
 
 type View = ComponentType<{ project: string; id: string }>;
 
@@ -41,6 +42,7 @@ export function App() {
   const current = session.value;
   const { project, page, id, query } = here.value;
   if (!current && asking.value) return null;
+  if (!current && signing.value === "silent") return <main class="signin"><Loading what="your session" /></main>;
   if (current?.tokens && project === "") return <Projects />;
   if (!current || (!current.tokens && project !== "" && project !== current.project)) return <SignIn project={project} />;
   const shown = current.tokens ? project : current.project;

@@ -30,6 +30,8 @@ export interface Pending {
   verifier: string;
   state: string;
   nonce: string;
+  /** Whether the provider asks the visitor nothing. */
+  silent: boolean;
   /** The address to return to. */
   to: string;
 }

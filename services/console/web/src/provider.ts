@@ -35,16 +35,19 @@ async function from<T>(conversation: (server: oauth.AuthorizationServer) => Prom
 
 const refusal = (error: string, description = "") => new SignInError("The sign-in provider refused", [error, description].filter(Boolean).join(": "), true);
 
-/** begin returns where the sign-in begins, and what finish needs after it. */
-export const begin = (): Promise<{ to: URL; pending: Pending }> =>
+/**
+ * begin returns where the sign-in begins, and what finish needs after it. A silent sign-in fails if the provider would ask the visitor
+ * something (OpenID Connect Core 1.0, section 3.1.2.1).
+ */
+export const begin = (silent: boolean): Promise<{ to: URL; pending: Pending }> =>
   from(async ({ authorization_endpoint = "" }) => {
     const [verifier, state, nonce] = [oauth.generateRandomCodeVerifier(), oauth.generateRandomState(), oauth.generateRandomNonce()];
     const to = new URL(authorization_endpoint);
     for (const [name, value] of Object.entries({
-      client_id: clientId, redirect_uri: home, response_type: "code", scope: scopes, state, nonce, ...(asked && { audience: asked }),
+      client_id: clientId, redirect_uri: home, response_type: "code", scope: scopes, state, nonce, ...(asked && { audience: asked }), ...(silent && { prompt: "none" }),
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256",
     })) to.searchParams.set(name, value);
-    return { to, pending: { verifier, state, nonce, to: location.pathname + location.search } };
+    return { to, pending: { verifier, state, nonce, silent, to: location.pathname + location.search } };
   });
 
 /** finish returns what the provider gives for its answer. */

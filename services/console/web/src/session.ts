@@ -1,7 +1,8 @@
 // The session: a project and an API key for it, or the tokens of a provider. It lives in a tab's session storage and in
-// memory, nowhere else. A new tab of the same browser asks the open ones for a key, so that a link can be opened in a tab
-// of its own. Tokens stay in their tab. A browser that duplicates a tab copies its storage, so the duplicate forgets them: many
-// providers end all sessions if two tabs renew with one refresh token.
+// memory, nowhere else. A new tab of the same browser asks the open ones, so that a link can be opened in a tab of its own. A
+// tab with a key answers with the key. Tokens stay in their tab: the new tab learns that the provider knows the visitor, and the
+// provider gives it tokens of its own. A browser that duplicates a tab copies its storage, so the duplicate forgets the tokens:
+// many providers end all sessions if two tabs renew with one refresh token.
 import { signal } from "@preact/signals";
 import type { Tokens } from "./oidc.ts";
 import { address, go, here } from "./router.ts";
@@ -50,17 +51,19 @@ const fresh = 10_000;
 const tabs = new BroadcastChannel(stored);
 
 /**
- * shareSession takes the session of another tab if this one has none, and gives it to tabs that ask. It forgets tokens that
- * another tab has, too.
+ * shareSession takes the key of another tab if this tab has no session, and gives this tab's key to tabs that ask. It forgets tokens
+ * that another tab has, too. If another tab is signed in with the provider and this tab has no session, it calls known.
  */
-export function shareSession(): void {
+export function shareSession(known: () => void): void {
   const asked = !session.peek();
   const tab = session.peek()?.tab;
   const began = Date.now();
-  tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; ends?: boolean; opens?: string; taken?: string }>) => {
+  tabs.addEventListener("message", ({ data }: MessageEvent<{ wants?: string; has?: Session; known?: boolean; ends?: boolean; opens?: string; taken?: string }>) => {
     const current = session.peek();
     if (data.ends && current) forget();
     else if (data.wants !== undefined && current?.key && (data.wants === "" || data.wants === current.project)) tabs.postMessage({ has: current });
+    else if (data.wants !== undefined && current?.tokens) tabs.postMessage({ known: true });
+    else if (data.known && asked && !current) known();
     else if (data.has && asked && !current) {
       const { project } = here.peek();
       if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
@@ -68,7 +71,10 @@ export function shareSession(): void {
     } else if (current?.tab && (data.opens === current.tab || data.taken === current.tab)) {
       const isFresh = tab === current.tab && Date.now() < began + fresh;
       if (data.opens && !isFresh) tabs.postMessage({ taken: current.tab });
-      if (data.taken && isFresh) endSession();
+      if (data.taken && isFresh) {
+        endSession();
+        known();
+      }
     }
   });
   if (tab) tabs.postMessage({ opens: tab });

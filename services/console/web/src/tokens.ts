@@ -7,34 +7,50 @@ import { after, wait } from "./renewal.ts";
 import { go } from "./router.ts";
 import { endSession, saveSession, session } from "./session.ts";
 
-/** signing is the state of a sign-in: under way, failed, or null. */
-export const signing = signal<"busy" | Error | null>(null);
+/** signing is the state of a sign-in: under way, under way without a question to the visitor, failed, or null. */
+export const signing = signal<"busy" | "silent" | Error | null>(null);
 
 const item = "lectern.pending";
 
-/** attempt runs a part of a sign-in, and shows its failure. */
-async function attempt(part: (provider: typeof import("./provider.ts")) => Promise<void>): Promise<void> {
-  signing.value = "busy";
+/** attempt runs a part of a sign-in, and shows its failure. After a silent one, the page offers the usual sign-in. */
+async function attempt(silent: boolean, part: (provider: typeof import("./provider.ts")) => Promise<void>): Promise<void> {
+  signing.value = silent ? "silent" : "busy";
   try {
     await part(await import("./provider.ts"));
     signing.value = null;
   } catch (error) {
-    signing.value = errorOf(error);
+    signing.value = silent ? null : errorOf(error);
   }
 }
 
 /** beginSignIn leads to the provider, which leads back to the current address. */
-export const beginSignIn = (): Promise<void> =>
-  attempt(async ({ begin }) => {
-    const { to, pending } = await begin();
+export const beginSignIn = (): Promise<void> => begin(false);
+
+// Whether the page began with the provider's answer.
+let isAnswer = false;
+
+/**
+ * trySignIn is beginSignIn for a visitor whom the provider knows: the provider asks the visitor nothing. trySignIn does nothing if
+ * the page began with the provider's answer.
+ */
+export function trySignIn(): void {
+  if (settings && !isAnswer && signing.peek() === null) void begin(true);
+}
+
+const begin = (silent: boolean): Promise<void> =>
+  attempt(silent, async (provider) => {
+    const { to, pending } = await provider.begin(silent);
     sessionStorage.setItem(item, JSON.stringify(pending));
-    location.assign(to);
+    if (!silent) return location.assign(to);
+    location.replace(to);
+    await new Promise(() => {}); // the page does not offer a sign-in meanwhile
   });
 
 /** takeAnswer takes the provider's answer out of the address and the history, and signs in by it. It does nothing for other addresses. */
 export function takeAnswer(): void {
   const answer = new URL(location.href);
   if (!settings || answer.pathname !== "/console/" || !answer.searchParams.has("state")) return;
+  isAnswer = true;
   let pending: Pending | null = null;
   try {
     pending = JSON.parse(sessionStorage.getItem(item) ?? "null") as Pending | null;
@@ -43,7 +59,7 @@ export function takeAnswer(): void {
     // Storage is blocked: no sign-in can have begun here.
   }
   go(pending?.to ?? "/console/", { replace: true });
-  void attempt(async ({ finish }) => {
+  void attempt(pending?.silent ?? false, async ({ finish }) => {
     if (!pending) throw new SignInError("This sign-in began in another tab", "Sign in again.");
     const sent = Date.now();
     const { token, end, ...given } = await finish(answer, pending);
