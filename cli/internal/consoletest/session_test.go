@@ -173,3 +173,21 @@ func TestLongNoSuchPage(t *testing.T) {
 	b.open("/console/nonsense%2f..")
 	b.shows("There is no such page")
 }
+
+// TestLongBlockedStorage checks that a browser that blocks all storage shows the sign-in, and pages until the tab is closed.
+func TestLongBlockedStorage(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.run(b.script(`
+		const blocked = () => { throw new DOMException("Access is denied for this document.", "SecurityError"); };
+		for (const name of ["sessionStorage", "localStorage"]) Object.defineProperty(window, name, { get: blocked });
+		window.BroadcastChannel = class { constructor() { blocked(); } };`))
+	b.open(overview)
+	b.until("the form", `document.querySelector("form input[name=key]")`)
+	b.signIn(demoProject, w.APIKey, overview)
+	b.shows("Entries a day")
+	b.choose("Times in", "UTC")
+	b.clickText("Sign out")
+	b.until("signed out", `document.querySelector("form input[name=key]") && !document.querySelector("nav")`)
+}

@@ -48,7 +48,15 @@ const patience = 300;
 const fresh = 10_000;
 
 // Only pages of this origin hear it.
-const tabs = new BroadcastChannel(stored);
+const tabs = channel();
+
+function channel(): Pick<BroadcastChannel, "addEventListener" | "postMessage"> {
+  try {
+    return new BroadcastChannel(stored);
+  } catch {
+    return { addEventListener: () => {}, postMessage: () => {} }; // Storage is blocked: each tab is alone.
+  }
+}
 
 /**
  * shareSession takes the key of another tab if this tab has no session, and gives this tab's key to tabs that ask. It forgets tokens

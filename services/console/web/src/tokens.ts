@@ -40,7 +40,11 @@ export function trySignIn(): void {
 const begin = (silent: boolean): Promise<void> =>
   attempt(silent, async (provider) => {
     const { to, pending } = await provider.begin(silent);
-    sessionStorage.setItem(item, JSON.stringify(pending));
+    try {
+      sessionStorage.setItem(item, JSON.stringify(pending));
+    } catch (error) {
+      throw new SignInError("The browser blocks storage", `The sign-in needs it until the provider has answered. ${String(error)}`);
+    }
     if (!silent) return location.assign(to);
     location.replace(to);
     await new Promise(() => {}); // the page does not offer a sign-in meanwhile
