@@ -188,11 +188,15 @@ func TestLongExperiments(t *testing.T) {
 	w.send(t, "entries", entries...)
 	w.send(t, "events", events...)
 	ex = experiment("ex_4", "running", "2026-09-02T08:00:00Z")
-	ex["variants"], ex["winner_variant"] = `{"b":{"name":"Better","flowId":"em_better"},"control":{"name":"As it is","flowId":"em_control"},"c":{"name":"Early","flowId":"em_early"}}`, nil
+	ex["variants"], ex["winner_variant"], ex["outcome"] = `{"b":{"name":"Better","flowId":"em_better"},"control":{"name":"As it is","flowId":"em_control"},"c":{"name":"Early","flowId":"em_early"}}`, nil, nil
 	w.send(t, "experiments", ex)
 	b.open(at(project, "experiments/ex_4"))
 	b.until("verdicts", `document.querySelectorAll("[data-verdict]").length === 2`)
-	b.shows("“Better” is better: its completion rate is 20.0 points higher than that of “As it is”.")
+	const verdict = "“Better” is better: its completion rate is 20.0 points higher than that of “As it is”."
+	b.shows(verdict)
+	if metric, want := b.text("[data-metric]"), "Compared by the completion rate, which entries can measure. They cannot measure start_rate, which the experiment should change."; metric != want {
+		t.Errorf("the metric: %q, want %q", metric, want)
+	}
 	var results []string
 	for _, row := range b.texts("table.results tbody tr") {
 		results = append(results, strings.Join(strings.Fields(row), " "))
@@ -219,6 +223,26 @@ func TestLongExperiments(t *testing.T) {
 		b.open(at(project, "experiments/ex_"+winner))
 		b.shows(want)
 	}
+	ex["variants"] = `{"c":{"name":"Early","flowId":"em_early"},"control":{"name":"As it is","flowId":"em_control"}}`
+	for id, tt := range map[string]struct {
+		winner any
+		want   string
+	}{
+		"ex_chance": {"c", "“Early” was chosen. Its completion rate is 60.0 points higher than that of “As it is”, which may be chance."},
+		"ex_nobody": {nil, "The experiment ended without a variant that is surely better than “As it is”."},
+	} {
+		ex["id"], ex["experimentId"], ex["winner_variant"], ex["status"] = id, id, tt.winner, "completed"
+		w.send(t, "experiments", ex)
+		b.open(at(project, "experiments/"+id))
+		b.shows(tt.want)
+		if got := b.text("[data-verdict]"); got != "May be chance" {
+			t.Errorf("%s: the row says %q", id, got)
+		}
+	}
+
+	// The list says of running experiments what the figures show.
+	b.open(at(project, "experiments?status=running"))
+	b.until("the verdict", `document.querySelector("main tbody [data-conclusion]")?.innerText === `+quote(verdict))
 }
 
 // TestLongConnect copies the request on the page and runs it.

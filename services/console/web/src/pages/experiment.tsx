@@ -6,7 +6,7 @@ import { useNames } from "../names.ts";
 import { address } from "../router.ts";
 import { duration } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
-import { Results } from "../ui/results.tsx";
+import { Results, useHistory } from "../ui/results.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText } from "../ui/value.tsx";
 
@@ -14,7 +14,7 @@ import { LongText } from "../ui/value.tsx";
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
   const title = useNames(project);
   const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), ["experiment", project, id]);
-  const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), ["history", project, id]);
+  const history = useHistory(project, id);
   return (
     <>
       <PageHead title={load.value?.name || id} lead={<>{load.value && <>Compares variants of <a href={address(project, "funnel", load.value.flowId)}><Text>{title(load.value.flowId)}</Text></a>. </>}{load.state !== "failed" && <code class="wrap">{id}</code>}</>}>

@@ -5,7 +5,11 @@ import { useNames } from "../names.ts";
 import { address, filter, here } from "../router.ts";
 import { count, day } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Verdict } from "../ui/results.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+
+/** How many verdicts the list shows, for each of which it reads figures. */
+const mostVerdicts = 20;
 
 /** Experiments lists the experiments of a project, by status, with what each found out. */
 export function Experiments({ project }: { project: string }) {
@@ -42,13 +46,13 @@ export function Experiments({ project }: { project: string }) {
                       </tr>
                     </thead>
                     <tbody role="rowgroup">
-                      {shown.flatMap(({ name, tone, members }) =>
-                        members.map((e) => (
+                      {shown.flatMap(({ status, name, tone, members }) =>
+                        members.map((e, i) => (
                           <tr role="row" key={e.id}>
                             <td role="cell" class="wide wrap whole"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
                             <td role="cell" class="wide wrap whole">
                               {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
-                              {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant === null && <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
+                              {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant !== null ? null : status === "running" && i < mostVerdicts ? <Verdict project={project} e={e} /> : <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
                             </td>
                             <td role="cell" class="wrap muted whole"><Text>{title(e.flowId)}</Text></td>
                             <td role="cell"><Badge tone={tone}>{name}</Badge></td>

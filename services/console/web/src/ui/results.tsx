@@ -1,10 +1,10 @@
 // The figures of an experiment's variants while it ran, and how sure their differences are.
 import type { Experiment, StatusChange } from "@lectern/client";
 import { areSure, difference, type Proportion } from "../difference.ts";
-import { alone, flowOf, flowsOf, nameOfVariant, type Ran, ranIn, type Variant, versionOf } from "../experiments.ts";
+import { alone, flowOf, flowsOf, nameOfVariant, type Ran, ranIn, type Variant, variantsOf, versionOf } from "../experiments.ts";
 import { counts, created, sum } from "../insights.ts";
-import { useLoad } from "../load.ts";
-import { ownSpan } from "../period.ts";
+import { type Load, useLoad } from "../load.ts";
+import { ownSpan, type Span } from "../period.ts";
 import { address } from "../router.ts";
 import { count, day, percent } from "../time.ts";
 import { Change, Text } from "./parts.tsx";
@@ -18,10 +18,18 @@ interface Measured {
   without: number;
 }
 
-/** Results compares each variant that has a version or an embeddable of its own with the control. */
-export function Results({ project, e, variants, history }: { project: string; e: Experiment; variants: Variant[]; history: StatusChange[] }) {
-  const told = alone(variants);
-  const ran = ranIn(e, history);
+interface Measures {
+  /** The variants that can be told apart. */
+  told: Variant[];
+  ran: Ran;
+  span: Span;
+  load: Load<Measured[]>;
+}
+
+/** useMeasures counts the entries of each variant that has a version or an embeddable of its own, once the history is known. */
+function useMeasures(project: string, e: Experiment, history: StatusChange[] | undefined): Measures {
+  const told = alone(variantsOf(e) ?? []);
+  const ran = ranIn(e, history ?? []);
   const span = ownSpan(ran, Date.now(), undefined);
   const load = useLoad<Measured[]>(
     ({ client, signal }) => {
@@ -40,7 +48,25 @@ export function Results({ project, e, variants, history }: { project: string; e:
       return Promise.all(told.map(measure));
     },
     ["results", project, e, created(span)],
+    history !== undefined,
   );
+  return { told, ran, span, load };
+}
+
+/** useHistory reads the statuses that an experiment had. */
+export const useHistory = (project: string, id: string): Load<StatusChange[]> => useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), ["history", project, id]);
+
+/** Verdict says in one sentence what the figures of an experiment show so far, or how many variants it has. */
+export function Verdict({ project, e }: { project: string; e: Experiment }) {
+  const { ran, load } = useMeasures(project, e, useHistory(project, e.id).value);
+  const control = controlOf(load.value ?? []);
+  const said = control && conclusion(e, control, verdictsOf(load.value ?? [], control), ran);
+  return said ? <span data-conclusion><Text>{said}</Text></span> : <span class="muted">{`${variantsOf(e)?.length ?? 0} variants`}</span>;
+}
+
+/** Results compares each variant that has a version or an embeddable of its own with the control. */
+export function Results({ project, e, variants, history }: { project: string; e: Experiment; variants: Variant[]; history: StatusChange[] }) {
+  const { told, ran, span, load } = useMeasures(project, e, history);
   return (
     <section class="card" aria-labelledby="results">
       <h2 id="results">Result</h2>
@@ -65,18 +91,24 @@ export function Results({ project, e, variants, history }: { project: string; e:
 const rateOf = ({ completed, entries }: Measured): Proportion => ({ some: completed, all: entries });
 const ratio = ({ some, all }: Proportion): number => some / all;
 
-/** Verdict says whether a variant surely differs from the control. */
-type Verdict = "Better" | "Worse" | "Too early to say";
+/** controlOf returns the variant that the others are compared with. */
+const controlOf = (measured: readonly Measured[]): Measured | undefined => measured.find(({ variant }) => variant.key === "control") ?? measured[0];
+
+/** Judged says whether a variant surely differs from the control, or "" if it may not. */
+type Judged = "Better" | "Worse" | "";
+
+/** unsure says that a difference may be chance: more entries may show what it is, unless the experiment has ended. */
+const unsure = ({ to }: Ran): string => (to ? "May be chance" : "Too early to say");
 
 /** verdictsOf compares each variant with the control. */
-function verdictsOf(measured: readonly Measured[], control: Measured): Map<Measured, Verdict> {
+function verdictsOf(measured: readonly Measured[], control: Measured): Map<Measured, Judged> {
   const others = measured.filter((one) => one !== control);
   const sure = areSure(others.map(rateOf), rateOf(control));
-  return new Map(others.map((one, i) => [one, !sure[i] ? "Too early to say" : ratio(rateOf(one)) > ratio(rateOf(control)) ? "Better" : "Worse"]));
+  return new Map(others.map((one, i) => [one, !sure[i] ? "" : ratio(rateOf(one)) > ratio(rateOf(control)) ? "Better" : "Worse"]));
 }
 
 /** conclusion says in one sentence what the verdicts say, or what they say of the decision. It is "" for a single variant. */
-function conclusion({ winner_variant }: Experiment, control: Measured, verdicts: Map<Measured, Verdict>): string {
+function conclusion({ winner_variant }: Experiment, control: Measured, verdicts: Map<Measured, Judged>, ran: Ran): string {
   const name = ({ variant }: Measured) => `“${nameOfVariant(variant)}”`;
   const by = (one: Measured) => {
     const points = 100 * (ratio(rateOf(one)) - ratio(rateOf(control)));
@@ -89,24 +121,27 @@ function conclusion({ winner_variant }: Experiment, control: Measured, verdicts:
   if (winner) {
     const chosen = `${name(winner)} was chosen. `;
     if (winner.entries === 0 || control.entries === 0) return `${chosen}There are no entries to compare.`;
-    return `${chosen}Its completion rate is ${by(winner)} than that of ${name(control)}${verdicts.get(winner) === "Too early to say" ? ", which may be chance" : ""}.`;
+    return `${chosen}Its completion rate is ${by(winner)} than that of ${name(control)}${verdicts.get(winner) ? "" : ", which may be chance"}.`;
   }
   if (control.variant.key === winner_variant) return `${name(control)} was chosen. ${better ? `The completion rate of ${name(better)} is ${by(better)}` : "No variant has a surely higher completion rate"}.`;
   if (better) return `${name(better)} is better: its completion rate is ${by(better)} than that of ${name(control)}.`;
-  return sorted.some((one) => verdicts.get(one) === "Worse") ? `No variant is better than ${name(control)}.` : `It is too early to say whether a variant is better than ${name(control)}.`;
+  if (sorted.some((one) => verdicts.get(one))) return `No variant is better than ${name(control)}.`;
+  return ran.to ? `The experiment ended without a variant that is surely better than ${name(control)}.` : `It is too early to say whether a variant is better than ${name(control)}.`;
 }
 
 function Comparison({ project, e, measured, ran }: { project: string; e: Experiment; measured: Measured[]; ran: Ran }) {
-  const control = measured.find(({ variant }) => variant.key === "control") ?? measured[0];
+  const control = controlOf(measured);
   if (!control) return null;
   const against = nameOfVariant(control.variant);
   const several = measured.length > 1;
   const verdicts = verdictsOf(measured, control);
-  const said = conclusion(e, control, verdicts);
+  const said = conclusion(e, control, verdicts, ran);
+  const others = e.impact_metrics?.filter((metric) => !/^complet/i.test(metric)) ?? [];
   const number = (n: number, to: string | undefined) => (to ? <a href={to}>{count(n)}</a> : count(n));
   return (
     <>
       {said && <p data-conclusion><Text>{said}</Text></p>}
+      {several && others.length > 0 && <p class="muted small" data-metric><Text>{`Compared by the completion rate, which entries can measure. They cannot measure ${others.join(" and ")}, which the experiment should change.`}</Text></p>}
       <table class="results" role="table">
         <thead role="rowgroup">
           <tr role="row">
@@ -122,7 +157,7 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
               <td role="cell" class="number" data-name="Entries">{number(one.entries, listOf(project, e, one, ran))}</td>
               <td role="cell" class="number" data-name="Completed">{number(one.completed, listOf(project, e, one, ran, "true"))}</td>
               <td role="cell" class="number" data-name="Completion rate">{one.entries > 0 ? percent(one.completed / one.entries) : "–"}</td>
-              {several && <td role="cell" class={one === control ? "against control" : "against"} data-name={`Against ${against}`}>{one === control ? <span class="muted">–</span> : <Against one={one} control={control} verdict={verdicts.get(one)} />}</td>}
+              {several && <td role="cell" class={one === control ? "against control" : "against"} data-name={`Against ${against}`}>{one === control ? <span class="muted">–</span> : <Against one={one} control={control} verdict={verdicts.get(one) || unsure(ran)} />}</td>}
             </tr>
           ))}
         </tbody>
@@ -131,7 +166,7 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
         <details class="small">
           <summary class="small">How sure this is</summary>
           <p class="muted">
-            Completion is what entries can measure. The interval in brackets has the true difference in 95 of 100 experiments (Newcombe’s hybrid score interval, Statistics in Medicine 17, 1998). “Better” and “Worse” ask for more the more variants there are (Holm’s correction), and for 100 entries on both sides: without a difference, 95 of 100 experiments show none. Fix the end of an experiment before it begins: with a look every day and an end at the first “Better”, chance wins more often.
+            The interval in brackets has the true difference in 95 of 100 experiments (Newcombe’s hybrid score interval, Statistics in Medicine 17, 1998). “Better” and “Worse” ask for more the more variants there are (Holm’s correction), and for 100 entries on both sides: without a difference, 95 of 100 experiments show none. Fix the end of an experiment before it begins: with a look every day and an end at the first “Better”, chance wins more often.
           </p>
         </details>
       )}
@@ -139,14 +174,14 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
   );
 }
 
-function Against({ one, control, verdict }: { one: Measured; control: Measured; verdict: Verdict | undefined }) {
-  if (one.entries === 0 || control.entries === 0) return <span class="muted">Too early to say</span>;
+function Against({ one, control, verdict }: { one: Measured; control: Measured; verdict: string }) {
+  if (one.entries === 0 || control.entries === 0) return <span class="muted">Nothing to compare</span>;
   const [a, b] = [rateOf(one), rateOf(control)];
   const { by, low, high } = difference(a, b);
   const points = (n: number) => `${n < 0 ? "−" : "+"}${Math.abs(100 * n).toFixed(1)}`;
   return (
     <>
-      {verdict === "Too early to say" ? `${points(by)} points` : <Change now={ratio(a)} old={ratio(b)} points />} <span class="muted small">({points(low)} to {points(high)})</span>{" "}
+      {verdict !== "Better" && verdict !== "Worse" ? `${points(by)} points` : <Change now={ratio(a)} old={ratio(b)} points />} <span class="muted small">({points(low)} to {points(high)})</span>{" "}
       <strong data-verdict>{verdict}</strong>
     </>
   );
