@@ -84,3 +84,45 @@ func TestLongLinkedZone(t *testing.T) {
 	b.clickText("Use Europe/Berlin")
 	b.until("the own zone", `!document.querySelector("[data-zone=link]") && location.search.endsWith("&tz=Europe%2FBerlin")`)
 }
+
+// TestLongDeviceZone opens the pages of figures on devices with time zones of every kind. A zone that browser and API do not both
+// know becomes UTC, and the page says so.
+func TestLongDeviceZone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	for _, tt := range []struct {
+		name, device, shown string
+		isKnown             bool
+	}{
+		{"a container", "Etc/Unknown", "UTC", false},
+		{"UTC", "UTC", "UTC", true},
+		{"an offset", "+02:00", "UTC", false},
+		{"a former name", "Asia/Calcutta", "Asia/Calcutta", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, w)
+			// The browser itself is in the zone of all tests. It calls that zone by the name of the device's.
+			b.run(b.script(`{
+				const resolved = Intl.DateTimeFormat.prototype.resolvedOptions;
+				Intl.DateTimeFormat.prototype.resolvedOptions = function () {
+					const is = resolved.call(this);
+					return is.timeZone === ` + quote(zone) + ` ? { ...is, timeZone: ` + quote(tt.device) + ` } : is;
+				};
+			}`))
+			for _, name := range []string{"overview", "entries", "entry", "funnel", "answers", "embeddables", "experiment"} {
+				b.show(w, find(w, name))
+				if problems := b.texts("[role=alert]"); len(problems) > 0 {
+					t.Errorf("%s shows %q", name, problems)
+				}
+				if got := eval[string](b, `new URLSearchParams(location.search).get("tz")`); got != tt.shown {
+					t.Errorf("%s is in the zone %s, want %s", name, got, tt.shown)
+				}
+				said := eval[string](b, `document.querySelector("[data-zone]")?.innerText ?? ""`)
+				if isKnown := !strings.Contains(said, "Your device’s zone, "+tt.device+", is not known."); isKnown != tt.isKnown {
+					t.Errorf("%s says of the zone: %q", name, said)
+				}
+			}
+		})
+	}
+}
