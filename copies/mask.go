@@ -21,10 +21,17 @@ import (
 // Mask leaves values out of a project's records, or replaces them by hashes, before a copy gets the records. A nil Mask
 // changes nothing.
 type Mask struct {
-	without, hash map[string]bool // columns
-	keys          map[string]bool // of entry_data; true: the value is hashed
+	without, hash map[string]bool                 // columns
+	fields        map[reflect.Type][]fields.Field // with the columns that are left out or hashed, by type of record
+	keys          map[string]bool                 // of entry_data; true: the value is hashed
 	secret        []byte
 	text          string
+}
+
+// maskable are the records of the API that a copy may have, and [StatusChange].
+var maskable = []reflect.Type{
+	reflect.TypeFor[client.Entry](), reflect.TypeFor[client.ChangedEvent](), reflect.TypeFor[client.EmbeddableWithDefinition](),
+	reflect.TypeFor[client.EmbeddableVersionWithDefinition](), reflect.TypeFor[client.Experiment](), reflect.TypeFor[StatusChange](),
 }
 
 // dataPrefix begins the name of a masked key of entry_data, as in entry_data.email. Other names are names of columns.
@@ -46,10 +53,14 @@ func NewMask(without, hash []string, secret []byte) (*Mask, error) {
 	if len(without) == 0 && len(hash) == 0 {
 		return nil, nil
 	}
-	m := &Mask{map[string]bool{}, map[string]bool{}, map[string]bool{}, secret, ""}
-	known := map[string]any{}
-	for _, record := range []any{&client.Entry{}, &client.ChangedEvent{}, &client.EmbeddableWithDefinition{}, &client.EmbeddableVersionWithDefinition{}, &client.Experiment{}, &StatusChange{}} {
-		maps.Copy(known, fieldsOf(record))
+	m := &Mask{map[string]bool{}, map[string]bool{}, map[reflect.Type][]fields.Field{}, map[string]bool{}, secret, ""}
+	known := map[string]fields.Field{}
+	for _, record := range maskable {
+		for _, f := range fields.OfType(record) {
+			if name := ColumnOf(f.Name); !slices.Contains(needed, name) {
+				known[name] = f
+			}
+		}
 	}
 	for i, list := range [][]string{without, hash} {
 		flag, columns := []string{"--without", "--hash"}[i], []map[string]bool{m.without, m.hash}[i]
@@ -67,13 +78,16 @@ func NewMask(without, hash []string, secret []byte) (*Mask, error) {
 				return nil, fmt.Errorf("%s was given as %s, which the copy needs to identify its rows", flag, name)
 			case !ok:
 				return nil, fmt.Errorf("%s was given as %s; allowed: %s, or %sKEY", flag, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "), dataPrefix)
-			case i == 1 && !isText(field):
+			case i == 1 && field.Type != reflect.TypeFor[string]():
 				return nil, fmt.Errorf("--hash was given as %s, which is no text; allowed there: --without", name)
 			case i == 1 && m.without[name]:
 				return nil, fmt.Errorf("%s is given to --without and to --hash", name)
 			}
 			columns[name] = true
 		}
+	}
+	for _, record := range maskable {
+		m.fields[record] = slices.DeleteFunc(fields.OfType(record), func(f fields.Field) bool { return !m.without[ColumnOf(f.Name)] && !m.hash[ColumnOf(f.Name)] })
 	}
 	identity := struct {
 		Without []string `json:"without,omitempty"`
@@ -176,11 +190,11 @@ func (m *Mask) record(record any) {
 	if m == nil {
 		return
 	}
-	for name, field := range fieldsOf(record) {
-		if m.without[name] {
-			clearField(field)
-		} else if m.hash[name] {
-			m.hashField(field)
+	for _, f := range m.fields[reflect.TypeOf(record).Elem()] {
+		if m.without[ColumnOf(f.Name)] {
+			clearField(f.Pointer(record))
+		} else {
+			m.hashField(f.Pointer(record))
 		}
 	}
 	e, ok := record.(*client.Entry)
@@ -196,43 +210,18 @@ func (m *Mask) record(record any) {
 // clear sets the columns that the mask leaves out to zero, in a change that was read from a copy. A copy may have
 // another value there than the masked feed, such as an empty text for null.
 func (m *Mask) clear(c *client.Change) {
-	if m == nil {
+	if m == nil || c.Entry == nil && c.Event == nil {
 		return
 	}
 	var record any = c.Entry
 	if c.Event != nil {
 		record = c.Event
 	}
-	for name, field := range fieldsOf(record) {
-		if m.without[name] {
-			clearField(field)
+	for _, f := range m.fields[reflect.TypeOf(record).Elem()] {
+		if m.without[ColumnOf(f.Name)] {
+			clearField(f.Pointer(record))
 		}
 	}
-}
-
-// fieldsOf returns pointers to the fields of record that may be masked, by the names of their columns. The result is
-// nil for a nil record.
-func fieldsOf(record any) map[string]any {
-	v := reflect.ValueOf(record)
-	if v.IsNil() {
-		return nil
-	}
-	masked := map[string]any{}
-	for _, f := range fields.OfType(v.Type().Elem()) {
-		if name := ColumnOf(f.Name); !slices.Contains(needed, name) {
-			masked[name] = f.Pointer(record)
-		}
-	}
-	return masked
-}
-
-// isText reports whether field points to a text, so that the text can be hashed.
-func isText(field any) bool {
-	switch field.(type) {
-	case *string, **string:
-		return true
-	}
-	return false
 }
 
 // clearField sets the value at the pointer field to zero, which a copy stores as null.
