@@ -42,14 +42,18 @@ type feedChange struct {
 	Reason    string               `json:"reason"`
 }
 
-// object is a JSON object of the feed: the names of its members, and the record that receives the members.
+// object is a JSON object of the feed: the names of its members, also with quotes, and the record that receives the members.
 type object[T any] struct {
 	*fields.Buffer[T]
-	names []string
+	names, quoted []string
 }
 
 func objectOf[T any]() *object[T] {
-	return &object[T]{fields.NewBuffer[T](fields.Of[T]()), fields.Names[T]()}
+	o := &object[T]{Buffer: fields.NewBuffer[T](fields.Of[T]()), names: fields.Names[T]()}
+	for _, name := range o.names {
+		o.quoted = append(o.quoted, quoted(name))
+	}
+	return o
 }
 
 func newDecoder() *decoder {
@@ -89,12 +93,12 @@ func members[T any](d *decoder, o *object[T]) error {
 		if err != nil {
 			return err
 		}
-		name, err := d.unquote(raw)
-		if err != nil {
-			return err
-		}
-		if next == len(o.names) || o.names[next] != string(name) {
-			next = slices.IndexFunc(o.names, func(known string) bool { return known == string(name) })
+		if next == len(o.names) || o.quoted[next] != string(raw) {
+			name, err := d.unquote(raw)
+			if err != nil {
+				return err
+			}
+			next = slices.Index(o.names, string(name))
 		}
 		if next < 0 {
 			next = 0
