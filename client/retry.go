@@ -54,6 +54,10 @@ type Timeouts struct {
 	Silence time.Duration
 }
 
+// readBuffer is the size of a connection's buffer in bytes. The default of net/http would take a system call for each 4 KiB of
+// a list or a change feed.
+const readBuffer = 32 << 10
+
 // transport returns the client's default HTTP transport, with the time-outs Connect and Answer. The type whole applies
 // Silence.
 func (t Timeouts) transport() *http.Transport {
@@ -63,6 +67,7 @@ func (t Timeouts) transport() *http.Transport {
 		TLSHandshakeTimeout:   t.Connect,
 		ResponseHeaderTimeout: t.Answer,
 		ForceAttemptHTTP2:     true,
+		ReadBufferSize:        readBuffer,
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       90 * time.Second,
 	}
