@@ -101,8 +101,8 @@ func NewWriter[T any](to io.Writer, set *columns.Set, data func(*T) string, empt
 	return w
 }
 
-// pointersTo returns pointers to the fields of a struct in their order, or nil if a field has a type other than texts,
-// integers and times.
+// pointersTo returns pointers to the fields of a struct in their order. The result is nil if a field is neither a text nor
+// an integer nor a time.
 func pointersTo(record any) (list []any) {
 	v := reflect.ValueOf(record).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/copies/fields"
 )
 
-// row is the row of a staging table for a record of type T. CopyFrom encodes a row before it asks for the next, so all rows
-// share the memory of one.
+// row is the row of a staging table for a record of type T. All rows share the memory of one, because CopyFrom encodes a row
+// before it asks for the next.
 type row[T any] struct {
 	*fields.Buffer[T]
 	seq    int64

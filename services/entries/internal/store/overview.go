@@ -49,8 +49,8 @@ func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (inter
 	return len(answer.Intervals), append(body, '\n'), err
 }
 
-// withEarlier returns the selection of q together with the period before, and the time after which that period begins:
-// a parameter of a statement, nil if there is no such period. now ends a period that has no end.
+// withEarlier returns the selection of q together with the period before. after is a parameter of a statement: the time
+// after which the period before begins, or nil if there is none. now ends a period that has no end.
 func withEarlier(q insight.CountsQuestion, now time.Time) (both entry.Selection, after any) {
 	both = q.Selection
 	earlier, ok := q.Earlier(now)
