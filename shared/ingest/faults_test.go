@@ -1,12 +1,10 @@
 package ingest_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -18,11 +16,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
-	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,7 +100,7 @@ func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
 }
 
 // server serves a handler of notes as a service does. ended receives each request's panic value, or nil.
-func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
+func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Duration) (url string, ended chan any) {
 	t.Helper()
 	ended = make(chan any, 10)
 	handler := ingest.Handler(kind(s), o)
@@ -118,71 +116,29 @@ func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Durat
 	}), ended
 }
 
-// serve serves /notes on the internal address of a service's server, and returns that address.
+// serve serves /notes on the internal address of a service's server, and returns the URL of that address.
 func serve(t *testing.T, readTimeout time.Duration, handler http.HandlerFunc) string {
 	t.Helper()
-	var c struct {
-		Server    httpserver.Config
-		Telemetry telemetry.Config
-	}
-	if err := config.Load(&c, map[string]string{
-		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "READ_TIMEOUT": readTimeout.String(),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "test", Config: c.Telemetry, LogOutput: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
 	internal := httpapi.NewRouter()
 	internal.Any("/notes", handler)
-	ready := make(chan string, 1)
-	c.Server.Ready = func(_, internal net.Addr) { ready <- internal.String() }
-	srv, err := httpserver.New(httpserver.Options{
-		Service: "test", Config: c.Server, Telemetry: tel, Public: httpapi.NewRouter(), Internal: internal,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- srv.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-stopped, tel.Shutdown(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case addr := <-ready:
-		return addr
-	case err := <-stopped:
-		stopped <- nil
-		t.Fatal(err)
-		return ""
-	}
+	return servertest.Start(t, servertest.Options{
+		Options: httpserver.Options{Internal: internal}, Environ: map[string]string{"READ_TIMEOUT": readTimeout.String()},
+	}).Internal
 }
 
 // dial sends the head of a POST with a Content-Length of length, and then body.
-func dial(t *testing.T, addr string, length int, body string) net.Conn {
+func dial(t *testing.T, url string, length int, body string) *faulttest.Raw {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
-	if _, err := fmt.Fprintf(conn, "POST /notes HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body); err != nil {
-		t.Fatal(err)
-	}
+	conn := faulttest.Dial(t, url)
+	conn.Say(fmt.Sprintf("POST /notes HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body))
 	return conn
 }
 
 func TestABodyThatBreaksOff(t *testing.T) {
 	var s fakeStore
-	addr, ended := server(t, &s, ingest.Options{}, time.Minute)
-	conn := dial(t, addr, 1<<20, notesBody(1001))
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+	url, ended := server(t, &s, ingest.Options{}, time.Minute)
+	conn := dial(t, url, 1<<20, notesBody(1001))
+	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
@@ -197,9 +153,9 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 	t.Parallel()
 	var s fakeStore
 	const silence = 3 * time.Second // long enough that a busy machine sends the next part in time
-	addr, _ := server(t, &s, ingest.Options{}, silence)
+	url, _ := server(t, &s, ingest.Options{}, silence)
 	body := notesBody(8)
-	conn := dial(t, addr, len(body), "")
+	conn := dial(t, url, len(body), "")
 	begin := time.Now()
 	tick := time.NewTicker(silence / 6)
 	defer tick.Stop()
@@ -215,26 +171,17 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 	if took := time.Since(begin); took < silence {
 		t.Fatalf("sent in %v, which is too fast for this test", took)
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 || !strings.Contains(string(answer), `"stored":8`) {
-		t.Errorf("%d %s", resp.StatusCode, answer)
+	if status, _, answer, err := conn.Answer(http.MethodPost); status != 200 || !strings.Contains(answer, `"stored":8`) {
+		t.Errorf("%d %s, %v", status, answer, err)
 	}
 }
 
 func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
 	s := fakeStore{before: func(int, string, []note) error { return errors.New("broken") }}
-	addr, _ := server(t, &s, ingest.Options{}, time.Minute)
-	conn := dial(t, addr, 1<<20, notesBody(1001)) // sends nothing after this part of the body
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatalf("no answer while the sender is silent: %v", err)
-	}
-	if resp.StatusCode != 500 {
-		t.Errorf("status %d, want 500", resp.StatusCode)
+	url, _ := server(t, &s, ingest.Options{}, time.Minute)
+	conn := dial(t, url, 1<<20, notesBody(1001)) // sends nothing after this part of the body
+	if status, _, _, err := conn.Answer(http.MethodPost); status != 500 {
+		t.Errorf("while the sender is silent: status %d, %v; want 500", status, err)
 	}
 }
 
@@ -296,7 +243,7 @@ func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 		return nil
 	}}
 	handler := ingest.Handler(kind(&s), ingest.Options{RetryTime: time.Nanosecond})
-	addr := serve(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			t.Error("a request began cancelled")
 		}
@@ -307,7 +254,7 @@ func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 	})
 	defer http.DefaultClient.CloseIdleConnections()
 	for i := range 10 {
-		resp, err := http.Post("http://"+addr+"/notes", "application/x-ndjson", strings.NewReader(notesBody(1)))
+		resp, err := http.Post(url+"/notes", "application/x-ndjson", strings.NewReader(notesBody(1)))
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}

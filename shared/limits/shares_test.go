@@ -171,19 +171,3 @@ func TestGivingUpAtTheLastMoment(t *testing.T) {
 		t.Error("a turn is lost")
 	}
 }
-
-// BenchmarkPool takes, moves and gives as each request does.
-func BenchmarkPool(b *testing.B) {
-	p := NewPool("test", 100, 50)
-	b.ReportAllocs()
-	for b.Loop() {
-		network := Client("203.0.113.17", true)
-		if err := p.Take(network, 1); err != nil {
-			b.Fatal(err)
-		}
-		if err := p.Move(network, Project("pr_1"), 1); err != nil {
-			b.Fatal(err)
-		}
-		p.Give(Project("pr_1"), 1)
-	}
-}

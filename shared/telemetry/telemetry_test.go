@@ -1,7 +1,6 @@
 package telemetry_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,27 +43,19 @@ func start(t *testing.T, environ map[string]string, out io.Writer, spans sdktrac
 	return tel
 }
 
-type syncBuffer struct {
-	mu     sync.Mutex
-	b      bytes.Buffer
-	writes int
+// output is a log that counts its writes.
+type output struct {
+	logtest.Buffer
+	writes atomic.Int64
 }
 
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.writes++
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) state() (text string, writes int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String(), b.writes
+func (o *output) Write(p []byte) (int, error) {
+	o.writes.Add(1)
+	return o.Buffer.Write(p)
 }
 
 func TestLogWaitsButLosesNothing(t *testing.T) {
-	out := &syncBuffer{}
+	out := &output{}
 	tel := start(t, nil, out, nil)
 	const lines = 10_000
 	var all sync.WaitGroup
@@ -77,7 +70,7 @@ func TestLogWaitsButLosesNothing(t *testing.T) {
 	if err := tel.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	text, writes := out.state()
+	text, writes := out.String(), out.writes.Load()
 	if got := strings.Count(text, "\n"); got != lines {
 		t.Errorf("%d lines came out, want %d", got, lines)
 	}
@@ -94,22 +87,22 @@ func TestLogWaitsButLosesNothing(t *testing.T) {
 		}
 	}
 	tel.Logger.Info("after")
-	if text, _ := out.state(); !strings.Contains(text, `"after"`) {
+	if text := out.String(); !strings.Contains(text, `"after"`) {
 		t.Error("after Shutdown a line waits")
 	}
 }
 
 func TestLogDelay(t *testing.T) {
-	out := &syncBuffer{}
+	out := &output{}
 	tel := start(t, nil, out, nil)
 	tel.Logger.Info("waits")
-	if text, _ := out.state(); text != "" {
+	if text := out.String(); text != "" {
 		t.Errorf("a line at info did not wait: %s", text)
 	}
-	eventually.True(t, "the line that waits", func() bool { text, _ := out.state(); return strings.Contains(text, "waits") })
+	eventually.True(t, "the line that waits", func() bool { text := out.String(); return strings.Contains(text, "waits") })
 	tel.Logger.Info("before")
 	tel.Logger.Warn("trouble")
-	if text, _ := out.state(); !strings.Contains(text, "before") || !strings.Contains(text, "trouble") {
+	if text := out.String(); !strings.Contains(text, "before") || !strings.Contains(text, "trouble") {
 		t.Errorf("a warning waits: %s", text)
 	}
 }
@@ -125,12 +118,12 @@ func TestLogLevelAndFormat(t *testing.T) {
 		{"text", map[string]string{"LOG_FORMAT": "text", "LOG_LEVEL": "WARN"}, `^time=\S*Z level=WARN msg=warn service=svc\n$`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out := &syncBuffer{}
+			out := &output{}
 			tel := start(t, tc.in, out, nil)
 			tel.Logger.Debug("debug")
 			tel.Logger.Info("info")
 			tel.Logger.Warn("warn")
-			if text, _ := out.state(); !regexp.MustCompile(tc.want).MatchString(text) {
+			if text := out.String(); !regexp.MustCompile(tc.want).MatchString(text) {
 				t.Errorf("the log is %s", text)
 			}
 		})
@@ -185,7 +178,7 @@ func (failingExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) err
 func (failingExporter) Shutdown(context.Context) error { return nil }
 
 func TestExportFaultsAreLoggedSeldom(t *testing.T) {
-	out := &syncBuffer{}
+	out := &output{}
 	tel := start(t, nil, out, failingExporter{})
 	for range 5 {
 		_, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "s")
@@ -194,7 +187,7 @@ func TestExportFaultsAreLoggedSeldom(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	text, _ := out.state()
+	text := out.String()
 	if got := strings.Count(text, "collector is away"); got != 1 {
 		t.Errorf("the fault was logged %d times, want once: %s", got, text)
 	}

@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
 func TestNothingIsAddedForTheProxy(t *testing.T) {
@@ -49,19 +48,11 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			fmt.Fprint(conn, tt.in)
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			if ids := resp.Header["X-Request-Id"]; resp.StatusCode != 200 || len(ids) != 1 || ids[0] != "of-the-proxy" {
-				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+			conn := faulttest.Dial(t, r.url)
+			conn.Say(tt.in)
+			status, header, _, err := conn.Answer(http.MethodGet)
+			if ids := header["X-Request-Id"]; status != 200 || len(ids) != 1 || ids[0] != "of-the-proxy" {
+				t.Errorf("got %d %v, %v", status, header, err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)

@@ -132,7 +132,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}{
 		{patient, "/quick", 200}, {patient, "/long", 200}, {patient, "/closes", 200}, {patient, "/unknown", 404}, {impatient, "/reads", 200},
 	} {
-		conn := dial(t, tt.on.public)
+		conn := faulttest.Dial(t, tt.on.public)
 		defer conn.Close()
 		fmt.Fprint(conn, "GET "+tt.path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\n\r\nx")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -192,7 +192,7 @@ func TestClientThatDisconnects(t *testing.T) {
 			})
 		})
 	}})
-	conn := dial(t, s.public)
+	conn := faulttest.Dial(t, s.public)
 	if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

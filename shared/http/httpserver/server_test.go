@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +21,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // waitTimeout bounds each wait for an event that should happen at once.
 const waitTimeout = 5 * time.Minute
 
-// running is a running server with its log.
+// running is a running server with a client.
 type running struct {
 	public, internal string // base URLs
 	log              *logtest.Buffer
@@ -53,60 +54,24 @@ type setup struct {
 // serve runs a server until the test ends.
 func serve(t *testing.T, s setup) *running {
 	t.Helper()
-	environ := map[string]string{"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug"}
-	for k, v := range s.environ {
-		environ[k] = v
-	}
-	var c struct {
-		Server    httpserver.Config
-		Telemetry telemetry.Config
-	}
-	if err := config.Load(&c, environ); err != nil {
-		t.Fatal(err)
-	}
-	out := &logtest.Buffer{}
-	tel, err := telemetry.Start(t.Context(), telemetry.Options{
-		Service: "test", Config: c.Telemetry, LogOutput: out, SpanExporter: s.spans,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	router := httpapi.NewRouter()
 	if s.routes != nil {
 		s.routes(router)
 	}
-	type addresses struct{ public, internal net.Addr }
-	ready := make(chan addresses, 1)
-	c.Server.Public = s.listener
-	c.Server.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
-	server, err := httpserver.New(httpserver.Options{
-		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain,
+	server := servertest.Start(t, servertest.Options{
+		Options: httpserver.Options{Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain},
+		Environ: s.environ, Listener: s.listener, Spans: s.spans,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
 	transport := &http.Transport{DisableCompression: true}
-	r := &running{log: out, client: &http.Client{Transport: transport, Timeout: waitTimeout}, cancel: cancel}
-	r.stop = sync.OnceValue(func() error {
-		cancel()
+	stop := func() error {
 		transport.CloseIdleConnections()
-		err := <-ended
-		if e := tel.Shutdown(context.Background()); e != nil {
-			t.Errorf("telemetry: %v", e)
-		}
-		return err
-	})
-	t.Cleanup(func() { _ = r.stop() })
-	select {
-	case a := <-ready:
-		r.public, r.internal = "http://"+a.public.String(), "http://"+a.internal.String()
-	case err := <-ended:
-		t.Fatalf("Run: %v", err)
+		return server.Stop()
 	}
-	return r
+	t.Cleanup(func() { _ = stop() })
+	return &running{
+		public: server.Public, internal: server.Internal, log: server.Log, stop: stop, cancel: server.Cancel,
+		client: &http.Client{Transport: transport, Timeout: waitTimeout},
+	}
 }
 
 // get sends a GET request and returns the answer and its whole body.
@@ -159,25 +124,12 @@ func (r *running) lines(t *testing.T, message string) []map[string]any {
 // raw sends bytes on a new connection, and returns all bytes of the answer and the error that ended it.
 func raw(t *testing.T, url, request string) (string, error) {
 	t.Helper()
-	conn := dial(t, url)
+	conn := faulttest.Dial(t, url)
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
 	b, err := io.ReadAll(conn)
 	return string(b), err
-}
-
-func dial(t *testing.T, url string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(waitTimeout)); err != nil {
-		t.Fatal(err)
-	}
-	return conn
 }
 
 func hello(w http.ResponseWriter, r *http.Request) error {
@@ -227,7 +179,7 @@ func TestRunCutsWhatDoesNotEnd(t *testing.T) {
 			})
 		},
 	})
-	conn := dial(t, s.public)
+	conn := faulttest.Dial(t, s.public)
 	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset shows the fault.
 	if _, err := io.WriteString(conn, "GET /endless HTTP/1.0\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -252,7 +204,7 @@ func TestRunDrainsBothListenersAtOnce(t *testing.T) {
 			return nil
 		})
 	}})
-	conn := dial(t, s.public)
+	conn := faulttest.Dial(t, s.public)
 	if _, err := io.WriteString(conn, "GET /slow HTTP/1.0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +372,7 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		return httpapi.WriteBody(w, r, "text/plain", body, "")
 	})
 	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "2s", "WRITE_TIMEOUT": "2s"}, internal: internal})
-	conn := dial(t, s.internal)
+	conn := faulttest.Dial(t, s.internal)
 	replies := bufio.NewReader(conn)
 	for i := range 2 {
 		if i > 0 {

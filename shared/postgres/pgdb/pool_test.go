@@ -195,44 +195,6 @@ func TestOwnTimeout(t *testing.T) {
 	}
 }
 
-func TestAHungServerIsGivenUp(t *testing.T) {
-	server := pgtest.Private(t, nil)
-	p := pgtest.Pool(t, server.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: 100 * time.Millisecond, AcquireTimeout: 100 * time.Millisecond})
-	eventually.Succeeds(t, "a connection is made in the short time that the pool has", func() error { return p.Ping(t.Context()) })
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	err := p.Query(t.Context(), func(rows pgx.Rows) error { rows.Next(); return nil }, `SELECT $1::int`, 1)
-	if took := time.Since(begin); !isUnavailable(err) || took > time.Minute {
-		t.Errorf("a hung server: %v after %v, want unavailable", err, took)
-	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
-}
-
-func TestRecoversFromARestart(t *testing.T) {
-	server := pgtest.Private(t, nil)
-	p := pgtest.Pool(t, server.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{})
-	if err := p.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if err := p.Ping(t.Context()); !isUnavailable(err) {
-			t.Errorf("a killed server: %v, want unavailable", err)
-		}
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
-}
-
 func TestPreparedStatementsGone(t *testing.T) {
 	db := pgtest.Database(t, pgtest.Notes())
 	p := pgtest.Pool(t, db.OwnerURL, pgdb.Options{MaxConns: 1})
@@ -398,47 +360,6 @@ func TestTelemetryHasNoStatementText(t *testing.T) {
 	if len(rm.ScopeMetrics) == 0 {
 		t.Error("no figures of the pool")
 	}
-}
-
-func BenchmarkQuery(b *testing.B) {
-	db := pgtest.Database(b, pgtest.Notes())
-	p, err := pgdb.Open(b.Context(), config.NewServerURL(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close()
-	bare, err := pgx.Connect(b.Context(), db.ReaderURL)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer bare.Close(b.Context())
-	read := func(rows pgx.Rows) error {
-		for rows.Next() {
-		}
-		return nil
-	}
-	b.Run("pool", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := p.Query(b.Context(), read, `SELECT id FROM notes WHERE id = $1`, 1); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("bare connection", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			rows, err := bare.Query(b.Context(), `SELECT id FROM notes WHERE id = $1`, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			_ = read(rows)
-			rows.Close()
-			if rows.Err() != nil {
-				b.Fatal(rows.Err())
-			}
-		}
-	})
 }
 
 // A pooler that refuses a parameter is named with the cure.
