@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
@@ -101,6 +102,13 @@ func TestLongAnswers(t *testing.T) {
 	b.until("the question", shown)
 	b.open(at(project, "answers/"+embeddable+"?days=0&key=kwh"))
 	b.until("the question of the address", shown)
+
+	// A period is compared with the period before.
+	b.open(at(project, "answers/"+embeddable+"?from="+demoEnd.AddDate(0, 0, -2).Format(time.DateOnly)+"&to="+demoEnd.Format(time.DateOnly)))
+	b.until("the changes", `document.querySelector("section[data-key=colour] thead")?.innerText.includes("Change")`)
+	if diff := cmp.Diff([]string{"red 2 66.7 % +0", "blue 1 33.3 % +1"}, b.given("colour")); diff != "" {
+		t.Error(diff)
+	}
 
 	// An entry and its contact have the titles, too.
 	for _, path := range []string{"entries/en_0", "contacts/co_1"} {

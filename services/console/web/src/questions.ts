@@ -13,11 +13,14 @@ export interface Of extends Narrowed {
   created_before: string | undefined;
 }
 
+/** compared asks for the period before, too, if the entries are of a period that has a beginning. */
+export const compared = (of: Of) => (of.created_after === undefined ? of : { ...of, previous: true });
+
 /** Distribution is how often each answer to a question was given. Nothing is counted if nearly all answers are different. */
 export type Distribution = Pick<Answers, "entries" | "unreadable" | "none" | "multiple" | "others" | "numbers"> & { values: Counted[] };
 
 /** countedIn returns the values that have a count. */
-export const countedIn = (values: Answers["values"]): Counted[] => values.flatMap(({ value, entries }) => (entries === undefined ? [] : [{ value, entries }]));
+export const countedIn = (values: Answers["values"]): Counted[] => values.flatMap(({ entries, ...rest }) => (entries === undefined ? [] : [{ ...rest, entries }]));
 
 type Key = AnswerKeys["keys"][number];
 

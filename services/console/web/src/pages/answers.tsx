@@ -5,7 +5,7 @@ import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
-import { answeredIn, type Asked, countedIn, type Distribution, distributionOf, inOrder, type Of } from "../questions.ts";
+import { answeredIn, type Asked, compared, countedIn, type Distribution, distributionOf, inOrder, type Of } from "../questions.ts";
 import { filter, filtered, here } from "../router.ts";
 import { count } from "../time.ts";
 import { Filters } from "../ui/filters.tsx";
@@ -38,7 +38,7 @@ interface Question {
 
 function Answered({ project, of }: { project: string; of: Of }) {
   // One request has the answers to the first 100 questions.
-  const load = useLoad(({ client, signal }) => client.answerKeys(project, { ...of, values: mostValues }, { signal }), ["all answers", project, of]);
+  const load = useLoad(({ client, signal }) => client.answerKeys(project, { ...compared(of), values: mostValues }, { signal }), ["all answers", project, of]);
   const keys = useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]);
   const { asked, ready } = useAsked(project, of.embeddable_id, keys);
   return (
@@ -135,6 +135,6 @@ function Section({ project, of, question: { key, title, given } }: { project: st
 
 /** Later reads the answers to a question after the first 100. */
 function Later({ project, of, name, title }: { project: string; of: Of; name: string; title: string }) {
-  const load = useLoad(({ client, signal }) => client.answers(project, { ...of, key: name }, { signal }), ["answers", project, of, name]);
+  const load = useLoad(({ client, signal }) => client.answers(project, { ...compared(of), key: name }, { signal }), ["answers", project, of, name]);
   return <Loaded load={load} what="the answers" rows={3}>{(given) => <Given project={project} of={of} name={name} title={title} given={{ ...given, values: countedIn(given.values) }} />}</Loaded>;
 }

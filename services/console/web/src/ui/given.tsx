@@ -10,7 +10,7 @@ import { count, counted, percent } from "../time.ts";
 import { useState } from "preact/hooks";
 import { Share } from "./bars.tsx";
 import { Latest } from "./latest.tsx";
-import { Text } from "./parts.tsx";
+import { Change, Text } from "./parts.tsx";
 
 interface Props {
   project: string;
@@ -44,6 +44,8 @@ export function Given(props: Props) {
 interface Row {
   name: string;
   entries: number;
+  /** How many entries had it in the period before. */
+  previous?: number | undefined;
   /** The list of the entries. */
   to?: string | undefined;
 }
@@ -53,9 +55,10 @@ const longest = 300;
 
 /** rowsOf makes a row of each value, with the list of the entries that have it. */
 function rowsOf({ project, of, name, given: { values } }: Props, sorted = values): Row[] {
-  return sorted.map(({ value, entries }) => ({
+  return sorted.map(({ value, entries, previous }) => ({
     name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : (typeof value === "boolean" ? words(toJSON(value)) : toJSON(value)).slice(0, longest),
     entries,
+    previous,
     // A list has one answer as a filter.
     to: of.answer ? undefined : address(project, "entries", "", { embeddable: of.embeddable_id, ...listed(of), answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
   }));
@@ -116,6 +119,7 @@ const rowsMore = 2;
 function Table({ heading, rows, others, answered, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; complete?: boolean }) {
   const [wanted, setWanted] = useState(complete);
   const all = wanted || rows.length <= rowsAtFirst + rowsMore;
+  const before = rows.some(({ previous }) => previous);
   return (
     <>
       <table class="values">
@@ -124,14 +128,16 @@ function Table({ heading, rows, others, answered, complete = false }: { heading:
             <th scope="col">{heading}</th>
             <th scope="col" class="number">Entries</th>
             <th scope="col" class="number">Share</th>
+            {before && <th scope="col" class="number">Change</th>}
           </tr>
         </thead>
         <tbody>
-          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, to }, i) => (
+          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, previous = 0, to }, i) => (
             <tr key={i}>
               <th scope="row"><div><span class="wrap"><Text>{name}</Text></span> <Share first={entries / answered} /></div></th>
               <td class="number">{to ? <a href={to}>{count(entries)}</a> : count(entries)}</td>
               <td class="number">{percent(entries / answered)}</td>
+              {before && <td class="number muted"><Change now={entries} old={previous} /></td>}
             </tr>
           ))}
           {all && others > 0 && (
@@ -139,6 +145,7 @@ function Table({ heading, rows, others, answered, complete = false }: { heading:
               <th scope="row" class="muted"><div><span>Other answers</span> <Share first={0} second={others / answered} /></div></th>
               <td class="number">{count(others)}</td>
               <td class="number">{percent(others / answered)}</td>
+              {before && <td />}
             </tr>
           )}
         </tbody>
