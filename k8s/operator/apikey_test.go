@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -30,7 +29,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/issuertest"
-	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -325,64 +323,6 @@ func TestNoKeyIsTold(t *testing.T) {
 					t.Errorf("key %d is in %s", i, place)
 				}
 			}
-		}
-	}
-}
-
-// Operators that take over from each other, after a released and after a lost Lease, rotate once.
-func TestLongAPIKeyWithTwoOperators(t *testing.T) {
-	needs.Long(t)
-	t.Parallel()
-	c := kubetest.Start(t)
-	keys := authtest.New(t, redistest.Start(t).URL)
-	first := start(t, c, keyEnviron(keys), shortLease)
-	second := start(t, c, keyEnviron(keys), shortLease)
-	var objects []*v1alpha1.APIKey
-	for i := range 10 {
-		objects = append(objects, newKey(fmt.Sprintf("reports-%d", i)))
-		c.Create(t, objects[i])
-	}
-	handled := func(value string) {
-		t.Helper()
-		for _, k := range objects {
-			eventually.True(t, k.Name+" is rotated", func() bool {
-				c.AwaitReady(t, k, v1alpha1.ReasonIssued)
-				return k.Status.RotateHandled == value
-			})
-		}
-	}
-	handled("")
-	ask := func(value string) {
-		for _, k := range objects {
-			kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, value))
-		}
-	}
-	// Cut off in the middle: it does not know that it lost its lease until it does.
-	ask("1")
-	acts, stands := first, second
-	if !acting(t, acts.URL) {
-		acts, stands = second, first
-	}
-	acts.Requests.Cut()
-	handled("1")
-	if err := <-acts.done; err == nil {
-		t.Error("an operator that lost its lease stopped without saying so")
-	}
-	close(acts.done)
-	third := start(t, c, keyEnviron(keys), shortLease)
-	ask("2")
-	if err := stands.Stop(); err != nil {
-		t.Error(err)
-	}
-	handled("2")
-	eventually.True(t, "the third one acts", func() bool { return acting(t, third.URL) })
-	conn := pgtest.Connect(t, keys.Config.MigrateURL.Reveal())
-	for _, k := range objects {
-		var delivered, lost int
-		err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE delivered_at IS NOT NULL),
-			count(*) FILTER (WHERE delivered_at IS NULL AND revoked_at IS NULL) FROM api_keys WHERE owner_id = $1`, string(k.UID)).Scan(&delivered, &lost)
-		if err != nil || delivered != 3 || lost != 0 {
-			t.Errorf("%s: %d keys delivered, %d that nobody has, %v; want 3 and 0", k.Name, delivered, lost, err)
 		}
 	}
 }

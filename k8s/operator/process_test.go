@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -12,19 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
-	"github.com/lectern-dev/lectern/shared/testing/authtest"
-	"github.com/lectern-dev/lectern/shared/testing/eventually"
-	"github.com/lectern-dev/lectern/shared/testing/needs"
-	"github.com/lectern-dev/lectern/shared/testing/pgtest"
-	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -135,72 +127,4 @@ func (p *process) asked(t testing.TB) map[string]int {
 		counts[method] += int(n)
 	}
 	return counts
-}
-
-// An operator that is killed again and again during its work loses no key and rotates no key twice. It leaves no Secret
-// without a working key.
-func TestLongOperatorKilled(t *testing.T) {
-	needs.Long(t)
-	t.Parallel()
-	c := kubetest.Start(t)
-	declare(t, c)
-	keys := authtest.New(t, redistest.Start(t).URL)
-	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c.Config())
-	environ := keyEnviron(keys)
-	const objects, rounds = 20, 5
-	var all []*v1alpha1.APIKey
-	for i := range objects {
-		all = append(all, newKey(fmt.Sprintf("reports-%d", i)))
-		c.Create(t, all[i])
-	}
-	conn := pgtest.Connect(t, keys.Config.MigrateURL.Reveal())
-	works := func(k *v1alpha1.APIKey) (held, active bool) {
-		key := keyIn(t, c, k)
-		if key == "" {
-			return false, false
-		}
-		err := conn.QueryRow(t.Context(), `SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-			FROM api_keys WHERE key_hash = sha256($1::bytea)`, []byte(key)).Scan(&active)
-		if err != nil {
-			t.Fatalf("%s holds a key that the database does not know: %v", k.Name, err)
-		}
-		return true, active
-	}
-	broken := 0
-	for round := range rounds {
-		p := launch(t, binary, file, c, environ)
-		eventually.True(t, "the operator is at work", func() bool { return ready200(p.URL) })
-		time.Sleep(rand.N(400 * time.Millisecond)) // a sleep, because a crash waits for no state
-		p.kill()
-		for _, k := range all {
-			if held, active := works(k); held && !active {
-				t.Errorf("round %d: the Secret of %s holds a key that does not work", round, k.Name)
-			}
-		}
-		var lost int
-		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM api_keys WHERE delivered_at IS NULL AND revoked_at IS NULL`).Scan(&lost); err != nil {
-			t.Fatal(err)
-		}
-		broken += lost
-		for _, k := range all {
-			kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, fmt.Sprint(round)))
-		}
-	}
-	last := launch(t, binary, file, c, environ)
-	for _, k := range all {
-		eventually.True(t, k.Name+" is rotated for the last time", func() bool {
-			c.AwaitReady(t, k, v1alpha1.ReasonIssued)
-			return k.Status.RotateHandled == fmt.Sprint(rounds-1)
-		})
-		if held, active := works(k); !held || !active {
-			t.Errorf("the Secret of %s holds a key: %v, which works: %v", k.Name, held, active)
-		}
-	}
-	var lost, doubled int
-	err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM api_keys WHERE delivered_at IS NULL AND revoked_at IS NULL),
-		(SELECT count(*) FROM (SELECT FROM api_keys WHERE delivered_at IS NOT NULL GROUP BY owner_id, owner_request HAVING count(*) > 1) d)`).Scan(&lost, &doubled)
-	if err != nil || lost != 0 || doubled != 0 {
-		t.Errorf("%d keys that nobody has, %d rotations done twice, %v\n%s", lost, doubled, err, last.log.Tail(4000))
-	}
-	t.Logf("killed %d times, with %d keys minted and not noted as delivered", rounds, broken)
 }
