@@ -54,7 +54,7 @@ func newTimes(format, zone string) (*times, error) {
 	case "mdy":
 		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006", "1/2/06", "1.2.06", "1-2-06"}, clocks, offsets)
 	case "mail":
-		t.layouts = combine([]string{"Mon, 2 Jan 2006", "2 Jan 2006"}, []string{" 15:04:05", " 15:04"}, []string{" -0700", " GMT"})
+		t.layouts = combine([]string{"Mon, 2 Jan 2006", "2 Jan 2006"}, []string{" 15:04:05", " 15:04"}, []string{" Z0700", " Z07:00"})
 	case "unix":
 		t.number = func(n float64) (time.Time, bool) { return time.UnixMicro(int64(math.Round(n * 1e6))), false }
 	case "unix-ms":
@@ -77,13 +77,16 @@ func newTimes(format, zone string) (*times, error) {
 var offsets = []string{"", "Z07:00", "Z0700", " Z07:00", " Z0700", "-07"}
 
 var (
-	// gmt matches an offset as Google Forms writes it, such as GMT+1.
-	gmt = regexp.MustCompile(`(?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?$`)
+	// gmt matches an offset as Google Forms writes it, such as GMT+1 or GMT.
+	gmt = regexp.MustCompile(`(?:GMT|UTC)(?:([+-])(\d{1,2})(?::?(\d{2}))?)?$`)
 	// meridiem matches a digit and the half of the day after the digit, such as 5 pm, 5 a.m. or 5PM.
 	meridiem = regexp.MustCompile(`(?i)(\d ?)([ap])\.? ?m\b\.?`)
-	// words are halves of the day and zones as Google Forms writes them in some languages.
-	words = strings.NewReplacer("午前", "AM", "午後", "PM", "上午", "AM", "下午", "PM", "오전", "AM", "오후", "PM",
-		" MEZ", " +01:00", " MESZ", " +02:00", " CET", " +01:00", " CEST", " +02:00", " OEZ", " +02:00", " OESZ", " +03:00", " EET", " +02:00", " EEST", " +03:00")
+	// words are halves of the day, zones, spaces and signs as Google Forms writes them in some languages. EST to PDT are
+	// those of RFC 5322, section 4.3. Other names of several zones, such as IST, are missing.
+	words = strings.NewReplacer("\u00a0", " ", "\u202f", " ", "\u2212", "-", "午前", "AM", "午後", "PM", "上午", "AM", "下午", "PM", "오전", "AM", "오후", "PM",
+		" MEZ", " +01:00", " MESZ", " +02:00", " CET", " +01:00", " CEST", " +02:00", " OEZ", " +02:00", " OESZ", " +03:00", " EET", " +02:00", " EEST", " +03:00",
+		" BST", " +01:00", " EST", " -05:00", " EDT", " -04:00", " CST", " -06:00", " CDT", " -05:00", " MST", " -07:00", " MDT", " -06:00",
+		" PST", " -08:00", " PDT", " -07:00", " AKST", " -09:00", " AKDT", " -08:00", " HST", " -10:00", " AEST", " +10:00", " AEDT", " +11:00")
 )
 
 // plain rewrites the half of the day and the offset in text, such as p.m. and GMT+1, in the forms that package time
@@ -95,6 +98,9 @@ func plain(text string) string {
 	})
 	return gmt.ReplaceAllStringFunc(text, func(s string) string {
 		m := gmt.FindStringSubmatch(s)
+		if m[1] == "" {
+			return "Z"
+		}
 		return fmt.Sprintf("%s%02s:%02s", m[1], m[2], m[3])
 	})
 }
@@ -217,7 +223,7 @@ func (t *times) parse(text string) (at time.Time, local, ok bool) {
 		at, err := time.Parse(layout, text)
 		if err == nil {
 			t.layouts[0], t.layouts[i] = layout, t.layouts[0]
-			return at, !strings.Contains(layout, "Z07") && !strings.Contains(layout, "-07") && !strings.HasSuffix(layout, "GMT"), true
+			return at, !strings.Contains(layout, "Z07") && !strings.Contains(layout, "-07"), true
 		}
 	}
 	return at, false, false
