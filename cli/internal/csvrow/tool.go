@@ -31,6 +31,11 @@ var Tools = []Tool{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
 	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=google-forms-{#hash}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#hash}", "created_at={Timestamp}"}},
+	{Name: "tally", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+		"entry_id=tally-{Submission ID}", "contact_id=tally-{Respondent ID}", "created_at={Submitted at}"}},
+	// The ids begin at 1 in each form, and the address of all anonymous contacts is "anonymous".
+	{Name: "microsoft-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#2}", "updated_at={#3}"}, Set: []string{
+		"entry_id=microsoft-forms-{#hash}", "contact_id=microsoft-forms-{#hash}", "created_at={Start time}", "updated_at={Completion time}"}},
 	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"},
 		Places: []string{"entry_id=surveymonkey-{#1}", "contact_id=surveymonkey-{#1}", "created_at={#3}", "updated_at={#4}"}, Set: []string{
 			"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
@@ -93,8 +98,8 @@ func (t Tool) Apply(o Options, header []string) Options {
 		field, _, _ := strings.Cut(set, "=")
 		given[field] = true
 	}
-	if given["entry_id"] {
-		o.Former = nil // the user gave the ids
+	if given["entry_id"] || t.Name == "microsoft-forms" {
+		o.Former = nil // the user gave the ids, or 0.1.0 did not know the tool
 	}
 	for _, set := range t.Set {
 		field, template, _ := strings.Cut(set, "=")

@@ -68,6 +68,12 @@ func TestFilesOfTools(t *testing.T) {
 			"google-forms-86a516820fb9b3d062e1ef16": entry("a@example.com", "2024-03-01T09:00:00Z", "2024-03-01T09:00:00Z", `{"How was it?":5,"Which ones?":"Tea;Coffee"}`),
 			"google-forms-919590c2d5151a3d65764b28": entry("b@example.com", "2024-07-01T07:32:03Z", "2024-07-01T07:32:03Z", `{"How was it?":null,"Which ones?":"007"}`),
 		}},
+		{"tally", "Submission ID,Respondent ID,Submitted at,Which?,Which? (Tea),Which? (Coffee)\nPgY,l0W,2024-08-11 23:25:40,\"Tea, Coffee\",TRUE,TRUE\n", map[string]map[string]any{
+			"tally-PgY": entry("tally-l0W", "2024-08-11T23:25:40Z", "2024-08-11T23:25:40Z", `{"Which?":"Tea, Coffee","Which? (Tea)":"TRUE","Which? (Coffee)":"TRUE"}`),
+		}},
+		{"microsoft-forms", "ID,Start time,Completion time,Email,Name,Rate\n1,2024-08-11 23:25:40,2024-08-11 23:27:00,anonymous,,4\n", map[string]map[string]any{
+			"microsoft-forms-497087f001c2b32df781a200": entry("microsoft-forms-497087f001c2b32df781a200", "2024-08-11T23:25:40Z", "2024-08-11T23:27:00Z", `{"ID":1,"Email":"anonymous","Name":null,"Rate":4}`),
+		}},
 		{"surveymonkey", "Respondent ID,Collector ID,Date Created,Date Modified,IP Address,Email Address,What is your name?,Which ones?,,\n,,,,,,Open-Ended Response,Tea,Coffee,Other (please specify)\n" +
 			"114,42,03/01/2024 10:00:00 AM,03/01/2024 01:05:00 PM,192.0.2.1,,Zoë,Tea,,mate\n", map[string]map[string]any{
 			"surveymonkey-114": entry("surveymonkey-114", "2024-03-01T10:00:00Z", "2024-03-01T13:05:00Z",
@@ -179,6 +185,7 @@ func TestFormsOfFiles(t *testing.T) {
 	// An export in another language names the flags that it needs.
 	for _, tt := range []struct{ tool, file, says string }{
 		{"google-forms", "Zeitstempel,Wie?\n", "--set created_at='{Zeitstempel}'"},
+		{"microsoft-forms", "Id,Startzeit,Fertigstellungszeit,Wie?\n", "--set created_at='{Startzeit}' --set updated_at='{Fertigstellungszeit}'"},
 		{"jotform", "Einreichungsdatum,Name\n", "--set created_at='{Einreichungsdatum}'"},
 		{"surveymonkey", "Teilnehmer-ID,Collector-ID,Erstellt,Geändert,Wie?\n,,,,Antwort\n",
 			"--set entry_id='surveymonkey-{Teilnehmer-ID}' --set contact_id='surveymonkey-{Teilnehmer-ID}' --set created_at='{Erstellt}' --set updated_at='{Geändert}'"},

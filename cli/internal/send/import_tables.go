@@ -32,7 +32,7 @@ type importEntries struct {
 	Keep    []string `csv:"" sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
 	Text    []string `csv:"" sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
 	Decimal string   `csv:"" default:"." help:"The decimal sign of numbers: a dot, or a comma as in 1.234,50. Default: ${default}." placeholder:"SIGN"`
-	As      string   `csv:"" enum:",typeform,google-forms,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does. Files without ids need an API key too." placeholder:"TOOL"`
+	As      string   `csv:"" enum:",typeform,google-forms,microsoft-forms,tally,surveymonkey,qualtrics,jotform" default:"" help:"CSV as a tool exports it: typeform, google-forms, microsoft-forms, tally, surveymonkey, qualtrics or jotform. It gives entry_id, contact_id and the times, unless --set does. Files without ids need an API key too." placeholder:"TOOL"`
 }
 
 // Help returns the text of lectern import entries --help: how columns become fields, and examples.
