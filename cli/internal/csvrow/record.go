@@ -66,7 +66,7 @@ func (m *Mapping) appendValue(dst []byte, s *source, cells []string, number int,
 		}
 		constant = false
 		cell := cells[p.column]
-		if s.Name == "entry_id" && exponent.MatchString(cell) {
+		if s.Name == "entry_id" && cut.MatchString(cell) {
 			return nil, fmt.Errorf("the cell of column %s is %q, an id of which a spreadsheet has dropped digits: import the file as it was exported", p.name, cell)
 		}
 		if cell == "" && !s.Nullable {
@@ -141,8 +141,8 @@ func (m *Mapping) number(cell string) (number string, ok bool) {
 	return cell, isNumber(cell)
 }
 
-// exponent matches a number as spreadsheets write one with many digits, of which they keep some.
-var exponent = regexp.MustCompile(`^[0-9]([.,][0-9]+)?E\+[0-9]+$`)
+// cut matches a number as spreadsheets write one with many digits, of which they keep 15 at most.
+var cut = regexp.MustCompile(`^([0-9]([.,][0-9]+)?E\+[0-9]+|[1-9][0-9]{14}0{4,})$`)
 
 // numberForm matches an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In a
 // table, "1e5" may be a code rather than a number, and "007" is a code.

@@ -16,8 +16,9 @@ type Tool struct {
 	// column's name.
 	HeaderRows int
 	Units      []string
-	// After is the number of rows after the header that contain no answers.
+	// After is the number of rows after the header that contain no answers. The last of them contains Mark.
 	After int
+	Mark  string
 	// TimeFormat is the value of Options.TimeFormat if the user gave none.
 	TimeFormat string
 	// Places has templates by the places of columns, for an error: an export in another language has other names.
@@ -36,10 +37,12 @@ var Tools = []Tool{
 	// The ids begin at 1 in each form, and the address of all anonymous contacts is "anonymous".
 	{Name: "microsoft-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#2}", "updated_at={#3}"}, Set: []string{
 		"entry_id=microsoft-forms-{#hash}", "contact_id=microsoft-forms-{#hash}", "created_at={Start time}", "updated_at={Completion time}"}},
-	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "mdy", Units: []string{"Response", "Open-Ended Response"},
+	// The half of the day is required: a spreadsheet that saved the file may have put the day first.
+	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "%m/%d/%Y %I:%M:%S %p", Units: []string{"Response", "Open-Ended Response"},
 		Places: []string{"entry_id=surveymonkey-{#1}", "contact_id=surveymonkey-{#1}", "created_at={#3}", "updated_at={#4}"}, Set: []string{
-			"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}"}},
-	{Name: "qualtrics", HeaderRows: 1, After: 2, TimeFormat: "iso", Set: []string{
+			"entry_id=surveymonkey-{Respondent ID}", "contact_id=surveymonkey-{Respondent ID}", "created_at={Date Created}", "updated_at={Date Modified}",
+			"created_at={Start Date}", "updated_at={End Date}"}},
+	{Name: "qualtrics", HeaderRows: 1, After: 2, Mark: "ImportId", TimeFormat: "iso", Set: []string{
 		"entry_id=qualtrics-{ResponseId}", "contact_id=qualtrics-{ResponseId}", "created_at={StartDate}", "updated_at={RecordedDate}", "updated_at={EndDate}"}},
 	{Name: "jotform", HeaderRows: 1, TimeFormat: "text", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=jotform-{Submission ID}", "entry_id=jotform-{#hash}", "contact_id=jotform-{Submission ID}", "contact_id=jotform-{#hash}",
@@ -57,6 +60,19 @@ func FindTool(name string) (Tool, error) {
 		return Tool{}, fmt.Errorf("the tool %q is not known", name)
 	}
 	return Tools[i], nil
+}
+
+// Check returns an error if rows, which are those before the first answer, are not as the tool writes them. An answer
+// would otherwise be lost.
+func (t Tool) Check(rows [][]string) error {
+	last := rows[len(rows)-1]
+	switch {
+	case t.HeaderRows > 1 && len(last) > 0 && isNumber(last[0]):
+		return fmt.Errorf("the second row of the header begins with %q, as an answer does: %s has a second row of headers there; import the file as it was exported", last[0], t.Name)
+	case !slices.ContainsFunc(last, func(cell string) bool { return strings.Contains(cell, t.Mark) }):
+		return fmt.Errorf("row %d has no %s, which %s writes there, and may be an answer: import the file as it was exported", len(rows), t.Mark, t.Name)
+	}
+	return nil
 }
 
 // Header returns the names of columns from one or two header rows. Of two rows, a text of the first also applies to the

@@ -135,12 +135,15 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 			return nil, err
 		case isHeader && row.Fault != nil:
 			return nil, fmt.Errorf("line %d, the header: %w", row.Line, row.Fault)
-		case isHeader:
+		case i >= o.SkipRows:
 			header = append(header, row.Cells)
 		}
 		_, _ = s.Write(row.Raw)
 	}
-	names := o.Tool.Header(header)
+	if err := o.Tool.Check(header); err != nil {
+		return nil, err
+	}
+	names := o.Tool.Header(header[:rows])
 	if s.mapping, err = csvrow.NewMapping(o.Shape, names, o.Tool.Apply(o.Columns, names)); err != nil {
 		return nil, err
 	}
@@ -171,6 +174,13 @@ func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 	if bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) {
 		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
 		return bufio.NewReaderSize(transform.NewReader(buffered, utf16.NewDecoder()), size), nil
+	}
+	switch {
+	case len(start) < 2:
+	case start[0] == 0:
+		return nil, errors.New("the file seems to be UTF-16 without a mark: give --encoding utf-16be")
+	case start[1] == 0:
+		return nil, errors.New("the file seems to be UTF-16 without a mark: give --encoding utf-16le")
 	}
 	if end := bytes.LastIndexByte(start, '\n'); len(start) == size && end >= 0 {
 		start = start[:end]

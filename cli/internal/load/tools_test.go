@@ -129,6 +129,7 @@ func TestFormsOfFiles(t *testing.T) {
 		{"Windows-1252", windows, func(o *Options) { o.Encoding = "windows-1252" }, ""},
 		{"rows before the header", "Report;2024\r\n\r\n" + file, func(o *Options) { o.SkipRows = 1 }, ""},
 		{"Windows-1252 without a flag", windows, func(*Options) {}, "give --encoding windows-1252"},
+		{"UTF-16 without a mark", encoded(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String), func(*Options) {}, "give --encoding utf-16le"},
 		{"an unknown encoding", file, func(o *Options) { o.Encoding = "ebcdic" }, `--encoding was given as "ebcdic"`},
 		{"an open quote", file + "b;\"c;2024\r\nd;e\r\n", func(*Options) {}, "line 3: a quoted field that is not closed"},
 		{"a workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", func(*Options) {}, "save its sheet"},
@@ -182,10 +183,12 @@ func TestFormsOfFiles(t *testing.T) {
 			t.Errorf("%v: %v, %v", tt.files, got, err)
 		}
 	}
-	// An export in another language names the flags that it needs.
+	// An export in another language names the flags that it needs. An export that was changed is refused.
 	for _, tt := range []struct{ tool, file, says string }{
 		{"google-forms", "Zeitstempel,Wie?\n", "--set created_at='{Zeitstempel}'"},
 		{"microsoft-forms", "Id,Startzeit,Fertigstellungszeit,Wie?\n", "--set created_at='{Startzeit}' --set updated_at='{Fertigstellungszeit}'"},
+		{"surveymonkey", "Respondent ID,Date Created\n113,03/01/2024 10:00:00 AM\n", `begins with "113", as an answer does`},
+		{"qualtrics", "StartDate,ResponseId\n2024-03-01 10:00:00,R_1\n2024-03-01 10:00:00,R_2\n", "row 3 has no ImportId"},
 		{"jotform", "Einreichungsdatum,Name\n", "--set created_at='{Einreichungsdatum}'"},
 		{"surveymonkey", "Teilnehmer-ID,Collector-ID,Erstellt,Geändert,Wie?\n,,,,Antwort\n",
 			"--set entry_id='surveymonkey-{Teilnehmer-ID}' --set contact_id='surveymonkey-{Teilnehmer-ID}' --set created_at='{Erstellt}' --set updated_at='{Geändert}'"},
@@ -201,10 +204,10 @@ func TestFormsOfFiles(t *testing.T) {
 	// An id of which a spreadsheet dropped digits would replace another entry.
 	cut := &ingest{}
 	lost, err := Run(t.Context(), Options{
-		Inputs: []Input{input("file.csv", "entry_id,contact_id,created_at\n5.56E+18,c,2024-03-01T10:00:00Z\n\"5,56E+18\",c,2024-03-01T10:00:00Z\n5E,c,2024-03-01T10:00:00Z\n")},
+		Inputs: []Input{input("file.csv", "entry_id,contact_id,created_at\n5.56E+18,c,2024-03-01T10:00:00Z\n\"5,56E+18\",c,2024-03-01T10:00:00Z\n5E,c,2024-03-01T10:00:00Z\n5561234567890120000,c,2024-03-01T10:00:00Z\n")},
 		Shape:  csvrow.Entries(), Send: cut.send, Columns: csvrow.Options{Set: []string{"group_id=g", "embeddable_id=e", "project_id=p"}},
 	})
-	if err != nil || lost.Rejected != 2 || lost.Stored != 1 {
+	if err != nil || lost.Rejected != 3 || lost.Stored != 1 {
 		t.Errorf("%+v, %v", lost, err)
 	}
 	// One damaged line costs one record alone.
