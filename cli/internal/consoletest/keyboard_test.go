@@ -84,6 +84,8 @@ func TestLongShortcuts(t *testing.T) {
 	b.until("the embeddable", `document.querySelector("[data-state=counted]") && document.querySelector("h1").innerText === "What would solar save you?"`)
 	focus("the page", `e.id === "main"`)
 	for _, tt := range [][2]string{{"7", "funnel/" + solar + "?days=7"}, {"v", "embeddables/" + solar + "?days=7"}, {"e", "entries?embeddable=" + solar + "&days=7"}, {"j", "entries?embeddable=" + solar + "&days=7&page=2"}, {"l", "entries?embeddable=" + solar + "&days=last-month"}} {
+		// The address changes before the page does, and the page Entries has the key j once it knows that there is a second page.
+		b.until("the control of "+tt[0], `document.querySelector("main [aria-keyshortcuts='`+tt[0]+`']")`)
 		b.press(tt[0])
 		b.until(tt[0]+" leads to "+tt[1], shownAddress+` === `+quote(at(demoProject, tt[1]))+` && !document.querySelector("[data-stale], [data-state=loading]")`)
 	}
