@@ -103,10 +103,11 @@ func TestLongAnswers(t *testing.T) {
 	b.open(at(project, "answers/"+embeddable+"?days=0&key=kwh"))
 	b.until("the question of the address", shown)
 
-	// A period is compared with the period before.
-	b.open(at(project, "answers/"+embeddable+"?from="+demoEnd.AddDate(0, 0, -2).Format(time.DateOnly)+"&to="+demoEnd.Format(time.DateOnly)))
-	b.until("the changes", `document.querySelector("section[data-key=colour] thead")?.innerText.includes("Change")`)
-	if diff := cmp.Diff([]string{"red 2 66.7 % +0", "blue 1 33.3 % +1"}, b.given("colour")); diff != "" {
+	// In a period, each share has its change against the period before.
+	b.open(at(project, fmt.Sprintf("answers/%s?from=%s&to=%s&tz=UTC", embeddable, demoEnd.AddDate(0, 0, -25).Format(time.DateOnly), demoEnd.AddDate(0, 0, -20).Format(time.DateOnly))))
+	b.shows("6 entries, +0 against the 6 days before.")
+	b.shows("No share of an answer changed by more than chance explains.")
+	if diff := cmp.Diff([]string{"red 4 66.7 % +33.3 points", "blue 1 16.7 % −16.7 points", "green 1 16.7 % −16.7 points"}, b.given("colour")); diff != "" {
 		t.Error(diff)
 	}
 

@@ -246,7 +246,7 @@ func TestLongCommands(t *testing.T) {
 	b.open(at(demoProject, "answers/"+solar))
 	b.until("the answers", find(w, "answers").shown)
 	b.clickText("This view as curl, lectern or CSV")
-	b.until("the one question", `[...document.querySelectorAll(".commands code")].filter(e => e.innerText.startsWith("lectern api '/projects/`+demoProject+`/entries-answers?") && e.innerText.includes("values=50")).length === 1`)
+	b.until("the question of both periods", `[...document.querySelectorAll(".commands code")].filter(e => e.innerText.startsWith("lectern api '/projects/`+demoProject+`/entries-answers?") && e.innerText.includes("values=50")).length === 2`)
 	b.open(at(demoProject, "entries?embeddable="+solar+"&completed=true"))
 	b.until("the entries", `document.querySelectorAll("tr[data-entry]").length === 50`)
 	b.clickText("This view as curl, lectern or CSV")

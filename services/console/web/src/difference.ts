@@ -47,11 +47,14 @@ export const isSure = (a: Proportion, b: Proportion): boolean => areSure([a], b)
  * false in at most 5 of 100 cases without a difference, by the method of S. Holm: A simple sequentially rejective multiple test
  * procedure. Scandinavian Journal of Statistics 6 (1979), 65–70.
  */
-export function areSure(all: readonly Proportion[], control: Proportion): boolean[] {
-  const sure = all.map(() => false);
-  const chances = all.map((one, i) => ({ i, chance: Math.min(one.all, control.all) < least ? 1 : chance(one, control) }));
+export const areSure = (all: readonly Proportion[], control: Proportion): boolean[] => areAllSure(all.map((one) => [one, control]));
+
+/** areAllSure is areSure for pairs, each of which has a control of its own. */
+export function areAllSure(pairs: readonly (readonly [Proportion, Proportion])[]): boolean[] {
+  const sure = pairs.map(() => false);
+  const chances = pairs.map(([a, b], i) => ({ i, chance: Math.min(a.all, b.all) < least ? 1 : chance(a, b) }));
   for (const [done, { i, chance }] of chances.sort((a, b) => a.chance - b.chance).entries()) {
-    if (chance > 0.05 / (all.length - done)) break;
+    if (chance > 0.05 / (pairs.length - done)) break;
     sure[i] = true;
   }
   return sure;

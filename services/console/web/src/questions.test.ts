@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { answeredIn, askedIn, choicesIn, type Distribution, distributionOf, inOrder, kindOf } from "./questions.ts";
+import { answeredIn, askedIn, changedIn, choicesIn, type Distribution, distributionOf, inOrder, kindOf } from "./questions.ts";
 
 const many = (n: number, value: (i: number) => unknown, entries = (_: number) => 1) => Array.from({ length: n }, (_, i) => ({ value: value(i), entries: entries(i) }));
 
@@ -14,6 +14,16 @@ test("few answers are choices", () => {
   assert.equal(kindOf(given([])), "choices");
   assert.equal(kindOf(given(many(30, (i) => `choice ${i}`, () => 20))), "choices");
   assert.equal(kindOf(given(many(30, (i) => (i % 2 ? i : `text ${i}`)))), "choices");
+});
+
+test("a share changes if more than chance explains it, also that of an answer that is gone", () => {
+  const shares = (...entries: number[]) => given(entries.flatMap((n, i) => (n > 0 ? [{ value: `choice ${i}`, entries: n }] : [])));
+  const found = (now: Distribution, before: Distribution | undefined) => changedIn([{ key: "a", title: "", given: { now, before } }]).map(({ value, now, old }) => [value, now, old]);
+  assert.deepEqual(found(shares(400, 600, 0), shares(500, 300, 200)), [["choice 1", 0.6, 0.3], ["choice 2", 0, 0.2], ["choice 0", 0.4, 0.5]]);
+  assert.deepEqual(found(shares(800, 1200), shares(40, 61)), [], "more entries are no other shares");
+  assert.deepEqual(found(shares(90, 0), shares(0, 90)), [], "few entries");
+  assert.deepEqual(found(shares(400, 600), undefined), []);
+  assert.deepEqual(found(shares(1000, 0), given([{ value: "choice 1", entries: 500 }], { others: 500 })), [["choice 1", 0, 0.5]], "an answer that is not listed may have been given");
 });
 
 test("texts are free texts if most were given once, or most are not listed", () => {

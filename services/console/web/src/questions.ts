@@ -1,6 +1,8 @@
 // The questions of an embeddable: their titles and their order from its definition, and how their answers are shown. Nothing here
 // reads the API or the window.
 import type { AnswerKeys, Answers, EntryQuery } from "@lectern/client";
+import { areAllSure, type Proportion } from "./difference.ts";
+import { toJSON } from "./numbers.ts";
 import { type Counted, isNumber } from "./ranges.ts";
 
 /** Narrowed has the filters that figures take beside an embeddable and a period. */
@@ -13,14 +15,11 @@ export interface Of extends Narrowed {
   created_before: string | undefined;
 }
 
-/** compared asks for the period before, too, if the entries are of a period that has a beginning. */
-export const compared = (of: Of) => (of.created_after === undefined ? of : { ...of, previous: true });
-
 /** Distribution is how often each answer to a question was given. Nothing is counted if nearly all answers are different. */
 export type Distribution = Pick<Answers, "entries" | "unreadable" | "none" | "multiple" | "others" | "numbers"> & { values: Counted[] };
 
 /** countedIn returns the values that have a count. */
-export const countedIn = (values: Answers["values"]): Counted[] => values.flatMap(({ entries, ...rest }) => (entries === undefined ? [] : [{ ...rest, entries }]));
+export const countedIn = (values: Answers["values"]): Counted[] => values.flatMap(({ value, entries }) => (entries === undefined ? [] : [{ value, entries }]));
 
 type Key = AnswerKeys["keys"][number];
 
@@ -53,6 +52,44 @@ export function kindOf(of: Distribution, ...labels: string[]): Kind {
   const single = values.filter(({ entries }) => entries === 1).length;
   const free = others * 2 > answeredIn(of) || (values.length >= many && single * 2 > values.length);
   return free && values.every(({ value }) => typeof value === "string") ? "texts" : "choices";
+}
+
+/** Given has the answers to a question, in a period and in the one before. */
+export interface Given {
+  now: Distribution;
+  before: Distribution | undefined;
+}
+
+/** shareOf returns how many of those who answered gave a value, or undefined if nobody answered or the value is not listed. */
+export function shareOf(of: Distribution | undefined, value: unknown): Proportion | undefined {
+  if (!of) return undefined;
+  const all = answeredIn(of);
+  const some = of.values.find((one) => toJSON(one.value) === toJSON(value))?.entries ?? (of.others === 0 ? 0 : undefined);
+  return all === 0 || some === undefined ? undefined : { some, all };
+}
+
+/** Changed is an answer whose share of those who answered is not that of the period before. */
+export interface Changed<T> {
+  question: T;
+  value: unknown;
+  now: number;
+  old: number;
+}
+
+/** changedIn returns the choices whose shares changed by more than chance explains, those that changed most first. */
+export function changedIn<T extends { key: string; title: string; given: Given | undefined }>(questions: readonly T[]): Changed<T>[] {
+  const compared = questions.flatMap((question) => {
+    const { now, before } = question.given ?? {};
+    if (!now || !before || kindOf(now, question.title, question.key) !== "choices") return [];
+    const values = new Map([...now.values, ...before.values].map(({ value }) => [toJSON(value), value]));
+    return [...values.values()].flatMap((value) => {
+      const [a, b] = [shareOf(now, value), shareOf(before, value)];
+      return a && b ? [{ question, value, a, b }] : [];
+    });
+  });
+  const sure = areAllSure(compared.map(({ a, b }) => [a, b]));
+  const changed = compared.filter((_, i) => sure[i]).map(({ question, value, a, b }) => ({ question, value, now: a.some / a.all, old: b.some / b.all }));
+  return changed.sort((a, b) => Math.abs(b.now - b.old) - Math.abs(a.now - a.old));
 }
 
 /** Asked is a question in a definition: its title, "" without one, and its place among the others. */

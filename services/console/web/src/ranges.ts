@@ -2,11 +2,10 @@
 import type { Answers } from "@lectern/client";
 import { figure, toJSON } from "./numbers.ts";
 
-/** Counted is an answer with how many entries have it, and how many had it in the period before if there is one. */
+/** Counted is an answer with how many entries have it. */
 export interface Counted {
   value?: unknown;
   entries: number;
-  previous?: number | undefined;
 }
 
 /** Range is a range of numbers, with how many entries have a number in it. */

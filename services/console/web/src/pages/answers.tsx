@@ -5,13 +5,14 @@ import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
-import { answeredIn, type Asked, compared, countedIn, type Distribution, distributionOf, inOrder, type Of } from "../questions.ts";
+import type { Span } from "../period.ts";
+import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, type Of } from "../questions.ts";
 import { filter, filtered, here } from "../router.ts";
-import { count } from "../time.ts";
+import { count, counted, percent } from "../time.ts";
 import { Filters } from "../ui/filters.tsx";
-import { Given } from "../ui/given.tsx";
+import { Given, written } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
-import { Text } from "../ui/parts.tsx";
+import { Change, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
 /** How many values of each question are read: as many as the API lists. */
@@ -23,7 +24,7 @@ export function Answers({ project, id }: { project: string; id: string }) {
   return (
     <>
       <EmbeddableHead project={project} id={id} current="answers" lead="What visitors answered, and how many of them." />
-      <InPeriod project={project} id={id} filters={<Filters project={project} embeddable={id} of={narrowed} />}>{(span) => <Answered project={project} of={{ embeddable_id: id, ...narrowed, ...created(span) }} />}</InPeriod>
+      <InPeriod project={project} id={id} filters={<Filters project={project} embeddable={id} of={narrowed} />}>{(span) => <Answered project={project} span={span} of={{ embeddable_id: id, ...narrowed, ...created(span) }} />}</InPeriod>
     </>
   );
 }
@@ -33,29 +34,37 @@ interface Question {
   key: string;
   title: string;
   answered: number;
-  given: Distribution | undefined;
+  given: Answer | undefined;
 }
 
-function Answered({ project, of }: { project: string; of: Of }) {
-  // One request has the answers to the first 100 questions.
-  const load = useLoad(({ client, signal }) => client.answerKeys(project, { ...compared(of), values: mostValues }, { signal }), ["all answers", project, of]);
-  const keys = useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]);
+/** inBoth reads something of a period, and of the one before if there is one. */
+async function inBoth<T>(of: Of, { before }: Span, read: (of: Of) => Promise<T>): Promise<{ now: T; before: T | undefined }> {
+  const [now, old] = await Promise.all([read(of), before && read({ ...of, ...created(before) })]);
+  return { now, before: old };
+}
+
+function Answered({ project, of, span }: { project: string; of: Of; span: Span }) {
+  // One request of each period has the answers to the first 100 questions.
+  const load = useLoad(({ client, signal }) => inBoth(of, span, (of) => client.answerKeys(project, { ...of, values: mostValues }, { signal })), ["all answers", project, of, span.before]);
+  const keys = useMemo(() => load.value?.now.keys.map(({ key }) => key) ?? [], [load.value]);
   const { asked, ready } = useAsked(project, of.embeddable_id, keys);
   return (
     <Loaded load={ready ? load : { ...load, state: "loading", value: undefined }} what="the answers" rows={6}>
       {(all) => {
-        const questions = questionsIn(all, asked);
-        return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} questions={questions} unreadable={all.unreadable} />;
+        const questions = questionsIn(all.now, all.before, asked);
+        return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} span={span} questions={questions} all={all} />;
       }}
     </Loaded>
   );
 }
 
 /** questionsIn joins the answers with the questions of the definition. The API has no figures of an empty key. */
-function questionsIn(all: AnswerKeys, asked: ReadonlyMap<string, Asked>): Question[] {
+function questionsIn(all: AnswerKeys, before: AnswerKeys | undefined, asked: ReadonlyMap<string, Asked>): Question[] {
+  const earlier = new Map(before?.keys.map((one) => [one.key, one]));
   return inOrder(all.keys, asked).filter(({ key }) => key !== "").map((one) => {
-    const given = distributionOf(all, one);
-    return { key: one.key, title: asked.get(one.key)?.title ?? "", answered: given ? answeredIn(given) : one.entries, given };
+    const now = distributionOf(all, one);
+    const old = earlier.get(one.key);
+    return { key: one.key, title: asked.get(one.key)?.title ?? "", answered: now ? answeredIn(now) : one.entries, given: now && { now, before: before && old && distributionOf(before, old) } };
   });
 }
 
@@ -71,7 +80,33 @@ function jump(key: string): boolean {
   return found !== undefined;
 }
 
-function Questions({ project, of, questions, unreadable }: { project: string; of: Of; questions: Question[]; unreadable: number }) {
+/** How many answers that changed are listed. */
+const mostChanged = 5;
+
+/** Changes shows how many entries there are against the period before, and the answers that changed most. */
+function Changes({ questions, name, now, before, open }: { questions: Question[]; name: string; now: number; before: number; open: (event: MouseEvent, key: string) => void }) {
+  const changed = useMemo(() => changedIn(questions), [questions]);
+  return (
+    <section class="card" aria-labelledby="changed">
+      <h2 id="changed">Changed most</h2>
+      <p class="muted small">{counted(now, "entry", "entries")}, {before > 0 ? <><Change now={now} old={before} /> against</> : "none in"} {name}. Changes of answers are of their shares of those who answered.</p>
+      {changed.length === 0 ? <p>{before > 0 && "No share of an answer changed by more than chance explains."}</p> : (
+        <ul class="rows">
+          {changed.slice(0, mostChanged).map(({ question: { key, title }, value, now, old }) => (
+            <li key={`${key} ${written(value)}`}>
+              <a href={filtered({ key })} onClick={(event) => open(event, key)}><Text>{cut(title || key)}</Text></a>
+              <span><Text>{cut(written(value))}</Text></span>
+              <span class="small number">{percent(old)} → {percent(now)}, <Change now={now} old={old} points /></span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Questions({ project, of, span, questions, all: { now, before } }: { project: string; of: Of; span: Span; questions: Question[]; all: { now: AnswerKeys; before: AnswerKeys | undefined } }) {
+  const { unreadable } = now;
   // An address can name the question that it is about. It does so once, so that the way back leads to where the visitor was.
   const wanted = here.value.query.get("key");
   const [search, setSearch] = useState("");
@@ -100,11 +135,12 @@ function Questions({ project, of, questions, unreadable }: { project: string; of
         </ul>
       </nav>
       <div class="page">
+        {before && span.before && <Changes questions={questions} name={span.before.name} now={now.entries} before={before.entries} open={open} />}
         {unreadable > 0 && <p class="muted small">The data of {count(unreadable)} {unreadable === 1 ? "entry" : "entries"} cannot be read.</p>}
         {questions.length > searched && (
           <input type="search" aria-label="Search the questions" placeholder="Search the questions" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
         )}
-        {shown.map((question) => <Section key={question.key} project={project} of={of} question={question} />)}
+        {shown.map((question) => <Section key={question.key} project={project} of={of} span={span} question={question} />)}
         {found.length === 0 && <p class="muted">No question has a title or key like this.</p>}
         {shown.length < found.length && <p class="actions"><button type="button" class="quiet" onClick={() => setAll(true)}>Show all {found.length} questions</button></p>}
       </div>
@@ -116,17 +152,17 @@ function Questions({ project, of, questions, unreadable }: { project: string; of
 const longestTitle = 120;
 const cut = (title: string) => (title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title);
 
-function Section({ project, of, question: { key, title, given } }: { project: string; of: Of; question: Question }) {
+function Section({ project, of, span, question: { key, title, given } }: { project: string; of: Of; span: Span; question: Question }) {
   const [open, setOpen] = useState(false);
   return (
     <section class="card" data-key={key}>
       <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
       {given ? (
-        <Given project={project} of={of} name={key} title={title} given={given} />
+        <Given project={project} of={of} name={key} title={title} given={given.now} before={given.before} />
       ) : (
         <details onToggle={(e) => setOpen(e.currentTarget.open)}>
           <summary class="small">The answers</summary>
-          {open && <Later project={project} of={of} name={key} title={title} />}
+          {open && <Later project={project} of={of} span={span} name={key} title={title} />}
         </details>
       )}
     </section>
@@ -134,7 +170,13 @@ function Section({ project, of, question: { key, title, given } }: { project: st
 }
 
 /** Later reads the answers to a question after the first 100. */
-function Later({ project, of, name, title }: { project: string; of: Of; name: string; title: string }) {
-  const load = useLoad(({ client, signal }) => client.answers(project, { ...compared(of), key: name }, { signal }), ["answers", project, of, name]);
-  return <Loaded load={load} what="the answers" rows={3}>{(given) => <Given project={project} of={of} name={name} title={title} given={{ ...given, values: countedIn(given.values) }} />}</Loaded>;
+function Later({ project, of, span, name, title }: { project: string; of: Of; span: Span; name: string; title: string }) {
+  const load = useLoad(
+    ({ client, signal }) => inBoth(of, span, async (of) => {
+      const given = await client.answers(project, { ...of, key: name }, { signal });
+      return { ...given, values: countedIn(given.values) };
+    }),
+    ["answers", project, of, span.before, name],
+  );
+  return <Loaded load={load} what="the answers" rows={3}>{({ now, before }) => <Given project={project} of={of} name={name} title={title} given={now} before={before} />}</Loaded>;
 }

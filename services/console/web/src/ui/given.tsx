@@ -3,7 +3,7 @@ import { readable, words } from "../answers.ts";
 import { listed } from "../filters.ts";
 import { entriesPeriod } from "../insights.ts";
 import { figure, toJSON } from "../numbers.ts";
-import { answeredIn, type Distribution, kindOf, type Of } from "../questions.ts";
+import { answeredIn, type Distribution, kindOf, type Of, shareOf } from "../questions.ts";
 import { ascending, binRanges, isNumber, rangesOf } from "../ranges.ts";
 import { address } from "../router.ts";
 import { count, counted, percent } from "../time.ts";
@@ -19,6 +19,8 @@ interface Props {
   name: string;
   title: string;
   given: Distribution;
+  /** The answers in the period before, if there is one. */
+  before: Distribution | undefined;
 }
 
 /** said says how many entries have an answer, and how many have none. */
@@ -44,8 +46,8 @@ export function Given(props: Props) {
 interface Row {
   name: string;
   entries: number;
-  /** How many entries had it in the period before. */
-  previous?: number | undefined;
+  /** The share in the period before, if it is known. */
+  old?: number | undefined;
   /** The list of the entries. */
   to?: string | undefined;
 }
@@ -53,26 +55,32 @@ interface Row {
 /** How much of an answer is shown, in characters. */
 const longest = 300;
 
+/** written writes an answer for people. */
+export const written = (value: unknown): string => (typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : (typeof value === "boolean" ? words(toJSON(value)) : toJSON(value)).slice(0, longest));
+
 /** rowsOf makes a row of each value, with the list of the entries that have it. */
-function rowsOf({ project, of, name, given: { values } }: Props, sorted = values): Row[] {
-  return sorted.map(({ value, entries, previous }) => ({
-    name: typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : (typeof value === "boolean" ? words(toJSON(value)) : toJSON(value)).slice(0, longest),
-    entries,
-    previous,
-    // A list has one answer as a filter.
-    to: of.answer ? undefined : address(project, "entries", "", { embeddable: of.embeddable_id, ...listed(of), answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
-  }));
+function rowsOf({ project, of, name, given: { values }, before }: Props, sorted = values): Row[] {
+  return sorted.map(({ value, entries }) => {
+    const share = shareOf(before, value);
+    return {
+      name: written(value),
+      entries,
+      old: share && share.some / share.all,
+      // A list has one answer as a filter.
+      to: of.answer ? undefined : address(project, "entries", "", { embeddable: of.embeddable_id, ...listed(of), answer: toJSON(value), answer_key: name, ...entriesPeriod() }),
+    };
+  });
 }
 
 function Choices(props: Props & { answered: number }) {
   const { values, others } = props.given;
   const numbers = others === 0 && values.every(({ value }) => isNumber(value));
-  return values.length + others > 0 ? <Table heading="Answer" rows={rowsOf(props, numbers ? ascending(values) : values)} others={others} answered={props.answered} /> : null;
+  return values.length + others > 0 ? <Table heading="Answer" rows={rowsOf(props, numbers ? ascending(values) : values)} others={others} answered={props.answered} changes={props.before !== undefined} /> : null;
 }
 
 function Numbers(props: Props & { answered: number }) {
   const { values, others, numbers } = props.given;
-  const { answered } = props;
+  const { answered, before } = props;
   const exact = rangesOf(values);
   const whole = others === 0;
   const ranges = whole ? exact.ranges : numbers ? binRanges(numbers) : [];
@@ -80,7 +88,7 @@ function Numbers(props: Props & { answered: number }) {
     <>
       {numbers && (
         <p class="small">
-          Median <b data-figure="median">{figure(numbers.median)}</b>, half of them from {figure(numbers.lower_quartile)} to {figure(numbers.upper_quartile)}, all from <span data-figure="minimum">{whole ? exact.least : figure(numbers.minimum)}</span> to <span data-figure="maximum">{whole ? exact.greatest : figure(numbers.maximum)}</span>.
+          Median <b data-figure="median">{figure(numbers.median)}</b>{before?.numbers && <span class="muted"> ({figure(before.numbers.median)} before)</span>}, half of them from {figure(numbers.lower_quartile)} to {figure(numbers.upper_quartile)}, all from <span data-figure="minimum">{whole ? exact.least : figure(numbers.minimum)}</span> to <span data-figure="maximum">{whole ? exact.greatest : figure(numbers.maximum)}</span>.
         </p>
       )}
       <Table heading="Range" rows={ranges} others={whole ? 0 : answered - (numbers?.entries ?? 0)} answered={answered} />
@@ -115,11 +123,10 @@ function Texts(props: Props & { answered: number }) {
 const rowsAtFirst = 10;
 const rowsMore = 2;
 
-/** Table shows how many entries gave each answer. Shares are of those with an answer. */
-function Table({ heading, rows, others, answered, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; complete?: boolean }) {
+/** Table shows how many entries gave each answer. Shares, and their changes, are of those with an answer. */
+function Table({ heading, rows, others, answered, changes = false, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; changes?: boolean; complete?: boolean }) {
   const [wanted, setWanted] = useState(complete);
   const all = wanted || rows.length <= rowsAtFirst + rowsMore;
-  const before = rows.some(({ previous }) => previous);
   return (
     <>
       <table class="values">
@@ -128,16 +135,16 @@ function Table({ heading, rows, others, answered, complete = false }: { heading:
             <th scope="col">{heading}</th>
             <th scope="col" class="number">Entries</th>
             <th scope="col" class="number">Share</th>
-            {before && <th scope="col" class="number">Change</th>}
+            {changes && <th scope="col" class="number">Change</th>}
           </tr>
         </thead>
         <tbody>
-          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, previous = 0, to }, i) => (
+          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, old, to }, i) => (
             <tr key={i}>
               <th scope="row"><div><span class="wrap"><Text>{name}</Text></span> <Share first={entries / answered} /></div></th>
               <td class="number">{to ? <a href={to}>{count(entries)}</a> : count(entries)}</td>
               <td class="number">{percent(entries / answered)}</td>
-              {before && <td class="number muted"><Change now={entries} old={previous} /></td>}
+              {changes && <td class="number muted">{old === undefined ? "–" : <Change now={entries / answered} old={old} points />}</td>}
             </tr>
           ))}
           {all && others > 0 && (
@@ -145,7 +152,7 @@ function Table({ heading, rows, others, answered, complete = false }: { heading:
               <th scope="row" class="muted"><div><span>Other answers</span> <Share first={0} second={others / answered} /></div></th>
               <td class="number">{count(others)}</td>
               <td class="number">{percent(others / answered)}</td>
-              {before && <td />}
+              {changes && <td class="number muted">–</td>}
             </tr>
           )}
         </tbody>
