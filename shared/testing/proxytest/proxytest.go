@@ -70,12 +70,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer target.Close()
-	w.WriteHeader(http.StatusOK)
+	// The answer comes after Hijack. If the client could answer earlier, the server would read the first byte of that.
 	client, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer client.Close()
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() { _, _ = io.Copy(target, client); _ = target.Close() }()
 	_, _ = io.Copy(client, target)
 }
