@@ -111,6 +111,13 @@ func TestLongAnswers(t *testing.T) {
 		t.Error(diff)
 	}
 
+	// The answers to a question over time: red was given on four of the six days.
+	b.click("section[data-key=colour] details summary")
+	b.until("the chart", `document.querySelectorAll("section[data-key=colour] .chart svg a").length === 6`)
+	if got := eval[int](b, `[...document.querySelectorAll("section[data-key=colour] .chart svg a")].filter(e => e.ariaLabel.endsWith(": 1")).length`); got != 4 {
+		t.Errorf("the chart has red on %d days, want 4", got)
+	}
+
 	// An entry and its contact have the titles, too.
 	for _, path := range []string{"entries/en_0", "contacts/co_1"} {
 		b.open(at(project, path))

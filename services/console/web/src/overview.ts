@@ -2,11 +2,10 @@
 import type { Client, EntriesOverview } from "@lectern/client";
 import type { Narrowed } from "./questions.ts";
 import { type Counted, counts, created, spanOf, sum } from "./insights.ts";
-import type { Period, Span } from "./period.ts";
+import { type Interval, intervalOf, type Period, type Span } from "./period.ts";
 import { zone } from "./preferences.ts";
 import { dayStarts } from "./time.ts";
 
-type Interval = "hour" | "day" | "week" | "month";
 type Counts = ReturnType<typeof sum>;
 
 /** Overview has the figures of a period. */
@@ -28,7 +27,7 @@ export async function readOverview(client: Client, project: string, period: Peri
   const span = await spanOf(client, project, period, embeddable, signal);
   if (!span) return null;
   const of = { embeddable_id: embeddable, ...narrowed };
-  const interval: Interval = span.days <= 3 ? "hour" : span.days <= 92 ? "day" : span.days <= 700 ? "week" : "month";
+  const interval = intervalOf(span);
   // Not beyond today: an entry with a clock in 2099 counts, but is no reason for 70 empty years.
   const until = span.until ?? dayStarts(Date.now(), 1)[1];
   const open = span.until === undefined;

@@ -59,6 +59,12 @@ export interface Span extends Bounds {
   before?: Bounds & { name: string };
 }
 
+/** Interval is how long the bars of a chart are. */
+export type Interval = "hour" | "day" | "week" | "month";
+
+/** intervalOf returns the interval of the bars of a span, so that they are not too many to see. */
+export const intervalOf = ({ days }: Pick<Span, "days">): Interval => (days <= 3 ? "hour" : days <= 92 ? "day" : days <= 700 ? "week" : "month");
+
 const dayLength = 86_400_000;
 const daysBetween = (from: number, until: number): number => Math.round((until - from) / dayLength);
 

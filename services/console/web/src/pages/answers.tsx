@@ -1,17 +1,19 @@
 // What visitors answered to all questions of an embeddable, and how many of them.
 import type { AnswerKeys } from "@lectern/client";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
 import type { Span } from "../period.ts";
-import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, type Of } from "../questions.ts";
+import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, kindOf, type Of } from "../questions.ts";
 import { filter, filtered, here } from "../router.ts";
 import { count, counted, percent } from "../time.ts";
 import { Filters } from "../ui/filters.tsx";
 import { Given, written } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
+import { OverTime } from "../ui/overtime.tsx";
 import { Change, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 
@@ -89,7 +91,7 @@ function Changes({ questions, name, now, before, open }: { questions: Question[]
   return (
     <section class="card" aria-labelledby="changed">
       <h2 id="changed">Changed most</h2>
-      <p class="muted small">{counted(now, "entry", "entries")}, {before > 0 ? <><Change now={now} old={before} /> against</> : "none in"} {name}. Changes of answers are of their shares of those who answered.</p>
+      <p class="muted small">{counted(now, "entry", "entries")}, {before > 0 ? <><Change now={now} old={before} /> against</> : "none in"} {name}. The change of an answer is that of its share among entries with an answer.</p>
       {changed.length === 0 ? <p>{before > 0 && "No share of an answer changed by more than chance explains."}</p> : (
         <ul class="rows">
           {changed.slice(0, mostChanged).map(({ question: { key, title }, value, now, old }) => (
@@ -153,19 +155,27 @@ const longestTitle = 120;
 const cut = (title: string) => (title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title);
 
 function Section({ project, of, span, question: { key, title, given } }: { project: string; of: Of; span: Span; question: Question }) {
-  const [open, setOpen] = useState(false);
   return (
     <section class="card" data-key={key}>
       <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
       {given ? (
         <Given project={project} of={of} name={key} title={title} given={given.now} before={given.before} />
       ) : (
-        <details onToggle={(e) => setOpen(e.currentTarget.open)}>
-          <summary class="small">The answers</summary>
-          {open && <Later project={project} of={of} span={span} name={key} title={title} />}
-        </details>
+        <Opened name="The answers">{() => <Later project={project} of={of} span={span} name={key} title={title} />}</Opened>
       )}
+      {given && given.now.values.length > 0 && kindOf(given.now, title, key) !== "texts" && <Opened name="Over time">{() => <OverTime project={project} of={of} span={span} name={key} />}</Opened>}
     </section>
+  );
+}
+
+/** Opened shows something once the visitor opens it. */
+function Opened({ name, children }: { name: string; children: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary class="small">{name}</summary>
+      {open && children()}
+    </details>
   );
 }
 
