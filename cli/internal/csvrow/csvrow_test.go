@@ -173,11 +173,13 @@ func TestNumbers(t *testing.T) {
 		comma bool
 		cells []string
 		want  string
-		mixed []Mixed
+		note  string
 	}{
-		{false, []string{"12", "1.50", "1.234", "007", "12,5", "", "true"}, `12 1.50 1.234 "007" "12,5" null true`, []Mixed{{"n", 3, 2, "007"}}},
-		{true, []string{"12", "-1,50", "1.234", "1.234.567,8", "0,5", "12,5"}, `12 -1.50 1234 1234567.8 0.5 12.5`, nil},
-		{true, []string{"1", "1.5", "1,234,5", "12.34,5", "0.123", ",5", "1,"}, `1 "1.5" "1,234,5" "12.34,5" "0.123" ",5" "1,"`, []Mixed{{"n", 1, 6, "1.5"}}},
+		{false, []string{"12", "1.50", "1.234", "007", "12,5", "", "true"}, `12 1.50 1.234 "007" "12,5" null true`, `the column "n" has numbers and texts, 3 and 2 cells, such as "007": see --decimal and --text.`},
+		{true, []string{"12", "-1,50", "1.234", "1.234.567,8", "0,5", "12,5"}, `12 -1.50 1234 1234567.8 0.5 12.5`, ""},
+		{false, []string{"12", "1.234"}, "12 1.234", `the column "n" has numbers such as 1.234 in 1 cells, read with a decimal dot: --decimal , reads thousands.`},
+		{false, []string{"1.234", "1.5"}, "1.234 1.5", ""},
+		{true, []string{"1", "1.5", "1,234,5", "12.34,5", "0.123", ",5", "1,"}, `1 "1.5" "1,234,5" "12.34,5" "0.123" ",5" "1,"`, `the column "n" has numbers and texts, 1 and 6 cells, such as "1.5": see --decimal and --text.`},
 	} {
 		set := []string{"entry_id=e", "group_id=g", "project_id=p", "embeddable_id=m", "contact_id=c", "created_at=2024-01-01"}
 		m, err := NewMapping(Entries(), []string{"n"}, Options{Set: set, Comma: tt.comma})
@@ -198,8 +200,8 @@ func TestNumbers(t *testing.T) {
 			}
 			got = append(got, strings.TrimSuffix(strings.TrimPrefix(record.Data, `{"n":`), "}"))
 		}
-		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" || !cmp.Equal(tt.mixed, m.Mixed()) {
-			t.Errorf("%s%v", diff, m.Mixed())
+		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" || strings.Join(m.Notes(';'), " ") != tt.note {
+			t.Errorf("%s%q; want %q", diff, m.Notes(';'), tt.note)
 		}
 	}
 }

@@ -81,24 +81,32 @@ const (
 )
 
 type restColumn struct {
-	index int
-	name  string // as a JSON string
-	text  bool
-	Mixed // the cells so far
+	index  int
+	name   string // as a JSON string
+	text   bool
+	counts // of the cells so far
 }
 
-// Mixed is a column of the field Shape.Rest with its cells that are numbers and that are texts. Text is the first text.
-type Mixed struct {
-	Column         string
-	Numbers, Texts int
-	Text           string
+// counts has the numbers of cells in a column: of numbers, of texts, of numbers with a dot, and of those that are
+// thousands if a comma is the decimal sign, as 1.234 is. first is the first text.
+type counts struct {
+	numbers, texts, dots, thousands int
+	first                           string
 }
 
-// Mixed returns the columns that have numbers and texts so far, without those that the user made texts.
-func (m *Mapping) Mixed() (list []Mixed) {
+// Notes returns a sentence for each column of the field Shape.Rest that has numbers and texts so far, without those that
+// the user made texts, and for each that may have thousands in a file with the given delimiter. A sentence also says
+// that times were read as UTC because the file and the user named no zone.
+func (m *Mapping) Notes(delimiter byte) (list []string) {
+	if m.times != nil && m.times.assumed {
+		list = append(list, "times that name no zone were read as UTC: --time-zone says otherwise.")
+	}
 	for _, c := range m.rest {
-		if c.Numbers > 0 && c.Texts > 0 {
-			list = append(list, c.Mixed)
+		switch {
+		case c.numbers > 0 && c.texts > 0:
+			list = append(list, fmt.Sprintf("the column %s has numbers and texts, %d and %d cells, such as %q: see --decimal and --text.", c.name, c.numbers, c.texts, c.first))
+		case delimiter == ';' && !m.comma && c.thousands > 0 && c.thousands == c.dots:
+			list = append(list, fmt.Sprintf("the column %s has numbers such as 1.234 in %d cells, read with a decimal dot: --decimal , reads thousands.", c.name, c.thousands))
 		}
 	}
 	return list
@@ -163,7 +171,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 				faults = append(faults, h.twice(at, i))
 			}
 			first[name] = i
-			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i], Mixed{Column: name}})
+			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i], counts{}})
 		}
 	}
 	for _, f := range shape.Fields {

@@ -113,13 +113,19 @@ func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 		case c.text:
 			dst = wire.AppendText(dst, []byte(cell))
 		case ok:
-			c.Numbers++
+			c.numbers++
+			if dot := strings.IndexByte(cell, '.'); dot >= 0 {
+				c.dots++
+				if len(cell)-dot == len(".000") && commaForm.MatchString(cell) {
+					c.thousands++
+				}
+			}
 			dst = append(dst, number...)
 		case cell == "true" || cell == "false":
 			dst = append(dst, cell...)
 		default:
-			if c.Texts++; c.Texts == 1 {
-				c.Text = cell
+			if c.texts++; c.texts == 1 {
+				c.first = cell
 			}
 			dst = wire.AppendText(dst, []byte(cell))
 		}

@@ -21,6 +21,8 @@ type times struct {
 	layouts []string // of package time; the one that matched last is the first
 	number  func(n float64) (t time.Time, local bool)
 	zone    *time.Location
+	unnamed bool   // nobody named zone
+	assumed bool   // a time was in the unnamed zone
 	format  string // its name or pattern
 }
 
@@ -38,7 +40,7 @@ func newTimes(format, zone string) (*times, error) {
 	}
 	t := &times{format: cmp.Or(format, "iso")}
 	if zone == "" {
-		zone = "UTC"
+		zone, t.unnamed = "UTC", true
 	}
 	var err error
 	if t.zone, err = wire.LoadZone(zone); err != nil {
@@ -189,6 +191,7 @@ func (t *times) read(text string) (string, error) {
 		return "", fmt.Errorf("%q is no time in the format %s; --time-format says another, such as dmy, mdy or text", text, t.format)
 	}
 	if local {
+		t.assumed = t.assumed || t.unnamed
 		wall := at
 		at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
 		if at.Day() != wall.Day() || at.Hour() != wall.Hour() || at.Minute() != wall.Minute() {

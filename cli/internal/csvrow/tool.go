@@ -1,6 +1,7 @@
 package csvrow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ type Tool struct {
 	// After is the number of rows after the header that contain no answers. The last of them contains Mark.
 	After int
 	Mark  string
-	// TimeFormat is the value of Options.TimeFormat if the user gave none.
-	TimeFormat string
+	// TimeFormat and TimeZone are the values of Options.TimeFormat and Options.TimeZone if the user gave none.
+	TimeFormat, TimeZone string
 	// Places has templates by the places of columns, for an error: an export in another language has other names.
 	Places []string
 }
@@ -28,7 +29,7 @@ type Tool struct {
 // Tools are the survey tools that import knows. Where a tool has no column for the contact, the id of the answer also
 // identifies the contact.
 var Tools = []Tool{
-	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", TimeZone: "UTC", Set: []string{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
 	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=google-forms-{#hash}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#hash}", "created_at={Timestamp}"}},
@@ -136,8 +137,6 @@ func (t Tool) Apply(o Options, header []string) Options {
 	if o.TimeFormat == "" && len(o.Hints) > 0 {
 		o.Hints = append(o.Hints, fmt.Sprintf("(and --time-format dmy, mdy or another, if its times are not as in %q)", t.TimeFormat))
 	}
-	if o.TimeFormat == "" {
-		o.TimeFormat = t.TimeFormat
-	}
+	o.TimeFormat, o.TimeZone = cmp.Or(o.TimeFormat, t.TimeFormat), cmp.Or(o.TimeZone, t.TimeZone)
 	return o
 }

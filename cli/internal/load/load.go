@@ -44,8 +44,8 @@ type Options struct {
 	Delimiter byte
 	// Guessed, if set, is called with each guessed delimiter that is not a comma.
 	Guessed func(file string, delimiter byte)
-	// Mixed, if set, is called after a file of CSV with each of its columns that has numbers and texts.
-	Mixed func(file string, c csvrow.Mixed)
+	// Noted, if set, is called after a file of CSV with each of the sentences of [csvrow.Mapping.Notes].
+	Noted func(file, note string)
 	// Encoding is the character encoding of the files, by its name in HTML. Empty: UTF-8, or UTF-16 with a byte order
 	// mark.
 	Encoding string
@@ -222,9 +222,9 @@ func (l *loader) file(ctx context.Context, in Input) error {
 	if err := l.settle(ctx, in.Name, src); err != nil {
 		return err
 	}
-	if rows, ok := src.(*rowSource); ok && l.Mixed != nil {
-		for _, c := range rows.mapping.Mixed() {
-			l.Mixed(in.Name, c)
+	if rows, ok := src.(*rowSource); ok && l.Noted != nil {
+		for _, note := range rows.mapping.Notes(rows.in.Delimiter) {
+			l.Noted(in.Name, note)
 		}
 	}
 	l.state.Done += l.state.Offset

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
@@ -55,7 +54,7 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
 	report := reporter{notes: s.Err, quiet: s.Quiet}
-	o.Guessed, o.Mixed = report.guessed, report.mix
+	o.Guessed, o.Noted = report.guessed, report.noted
 	done := func() {}
 	if f.DryRun {
 		report.dry = dryIngest(o.Shape.Resource)
@@ -172,7 +171,7 @@ type reporter struct {
 	dry   *ingest.Dry // of a dry run
 	kinds []*rejectKind
 	other int      // rejects of further kinds
-	mixed []string // notes about columns with numbers and texts
+	cells []string // notes about the cells of files
 }
 
 // rejectKind counts rejects with the same code and the same message, apart from values in the message.
@@ -215,8 +214,8 @@ func (r *reporter) guessed(file string, delimiter byte) {
 	}
 }
 
-func (r *reporter) mix(file string, c csvrow.Mixed) {
-	r.mixed = append(r.mixed, fmt.Sprintf("%s: the column %q has numbers and texts, %d and %d cells, such as %q: see --decimal and --text.", file, c.Column, c.Numbers, c.Texts, c.Text))
+func (r *reporter) noted(file, note string) {
+	r.cells = append(r.cells, file+": "+note)
 }
 
 func (r *reporter) end(s *shell.Session, f importFlags, resource string, result load.Result, err error) error {
@@ -237,11 +236,11 @@ func (r *reporter) end(s *shell.Session, f importFlags, resource string, result 
 	if r.other > 0 {
 		s.Note("… and %d of other kinds; --rejects FILE takes them all.", r.other)
 	}
-	for _, note := range r.mixed[:min(len(r.mixed), mostKinds)] {
+	for _, note := range r.cells[:min(len(r.cells), mostKinds)] {
 		s.Note("%s", note)
 	}
-	if n := len(r.mixed) - mostKinds; n > 0 {
-		s.Note("… and %d more columns with numbers and texts.", n)
+	if n := len(r.cells) - mostKinds; n > 0 {
+		s.Note("… and %d more columns like these.", n)
 	}
 	counts := fmt.Sprintf("%d new, %d changed, %d unchanged, %d rejected", result.Stored-result.Changed, result.Changed, result.Existing, result.Rejected)
 	switch {
