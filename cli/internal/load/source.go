@@ -133,6 +133,8 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 			return nil, errors.New("the file ends before its header and the rows after that")
 		case err != nil:
 			return nil, err
+		case isHeader && !utf8.Valid(row.Raw):
+			return nil, ErrEncoding
 		case isHeader && row.Fault != nil:
 			return nil, fmt.Errorf("line %d, the header: %w", row.Line, row.Fault)
 		case i >= o.SkipRows:
@@ -193,7 +195,7 @@ func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 
 // ErrEncoding is the error for a file that is not UTF-8, if the user named no encoding. The text tells the user how
 // to name an encoding.
-var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or the encoding that it has, or save it as \"CSV UTF-8\"")
+var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or another such as shift_jis or gbk, or save it as \"CSV UTF-8\"")
 
 // looksLikeText reports whether text that is not valid UTF-8 contains no valid character beyond ASCII. Such a file is
 // probably in another encoding, rather than UTF-8 with a few damaged lines.

@@ -130,6 +130,7 @@ func TestFormsOfFiles(t *testing.T) {
 		{"rows before the header", "Report;2024\r\n\r\n" + file, func(o *Options) { o.SkipRows = 1 }, ""},
 		{"Windows-1252 without a flag", windows, func(*Options) {}, "give --encoding windows-1252"},
 		{"UTF-16 without a mark", encoded(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String), func(*Options) {}, "give --encoding utf-16le"},
+		{"GBK, of which one character is valid UTF-8", "\xc3\xbb;\xd0\xd5\n", func(*Options) {}, "or another such as shift_jis or gbk"},
 		{"an unknown encoding", file, func(o *Options) { o.Encoding = "ebcdic" }, `--encoding was given as "ebcdic"`},
 		{"an open quote", file + "b;\"c;2024\r\nd;e\r\n", func(*Options) {}, "line 3: a quoted field that is not closed"},
 		{"a workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", func(*Options) {}, "save its sheet"},
