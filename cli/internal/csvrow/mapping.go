@@ -87,16 +87,16 @@ type restColumn struct {
 	counts // of the cells so far
 }
 
-// counts has the numbers of cells in a column: of numbers, of texts, of numbers with a dot, and of those that are
+// counts has how many cells of a column are numbers, texts, and numbers with a dot. thousands counts the cells that are
 // thousands if a comma is the decimal sign, as 1.234 is. first is the first text.
 type counts struct {
 	numbers, texts, dots, thousands int
 	first                           string
 }
 
-// Notes returns a sentence for each column of the field Shape.Rest that has numbers and texts so far, without those that
-// the user made texts, and for each that may have thousands in a file with the given delimiter. A sentence also says
-// that times were read as UTC because the file and the user named no zone.
+// Notes returns a sentence for each column of the field Shape.Rest that has numbers and texts so far, unless the user made
+// the column texts. A column that may have thousands, in a file with the given delimiter, has a sentence too. So have times
+// that were read as UTC because the file and the user named no zone.
 func (m *Mapping) Notes(delimiter byte) (list []string) {
 	if m.times != nil && m.times.assumed {
 		list = append(list, "times that name no zone were read as UTC: --time-zone says otherwise.")
