@@ -100,7 +100,9 @@ func settle(wished string, o owner) (string, error) {
 	if err := o.privateDir(wished); err != nil {
 		return "", err
 	}
-	if o.mayEnter(wished) {
+	if may, err := o.mayEnter(wished); err != nil {
+		return "", fmt.Errorf("find out whether the user with id %d can enter %s: %w", o.uid, wished, err)
+	} else if may {
 		return filepath.EvalSymlinks(wished)
 	}
 	if err := o.privateDir(other); err != nil {

@@ -1,6 +1,7 @@
 package pglocal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,16 +53,21 @@ func (o owner) as(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }
 
-// mayEnter reports whether o can work in dir, with the permissions of all folders that contain dir.
-func (o owner) mayEnter(dir string) bool {
+// mayEnter reports whether o can work in dir, with the permissions of all folders that contain dir. The error says that
+// the process that tries did not run to its end, as on a machine without room for another process.
+func (o owner) mayEnter(dir string) (bool, error) {
 	if !o.switched {
-		return true
+		return true, nil
 	}
 	// Test the access with a process, because modes do not show ACLs and mounts.
 	cmd := exec.Command("/bin/sh", "-c", `cd -- "$1" && test -w . && test -x .`, "sh", dir)
 	cmd.Dir = "/"
 	o.as(cmd)
-	return cmd.Run() == nil
+	err := cmd.Run()
+	if refused, ok := errors.AsType[*exec.ExitError](err); ok && refused.Exited() {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // privateDir creates dir, or checks an existing dir, as a folder of o that no other user may enter. The parent of dir
