@@ -37,7 +37,7 @@ func TestLongTabsShareRequests(t *testing.T) {
 	const title = "What would solar save you?"
 	b.run(chromedp.Evaluate(`window.titles = new Set(); new MutationObserver(() => titles.add(document.querySelector("h1")?.innerText)).observe(document.body, { subtree: true, childList: true, characterData: true })`, nil))
 	for _, tt := range []struct{ tab, shown, asks string }{
-		{"Answers", find(w, "answers").shown, "/embeddables/" + solar + " /entries-answers"},
+		{"Answers", find(w, "answers").shown, "/embeddables/" + solar + " /entries-answers /entries-answers"},
 		{"Versions", find(w, "embeddable").shown, "/embeddables/" + solar + " /embeddables/" + solar + "/versions /embeddables/" + solar + "/versions/3 /embeddables/" + solar + "/versions/4"},
 		{"Entries", `document.querySelectorAll("tr[data-entry]").length === 50 && document.querySelector("[data-total]")`, "/entries /entries-counts"},
 		{"Funnel", find(w, "funnel").shown, "/entries-funnel /entries-funnel"},
