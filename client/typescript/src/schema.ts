@@ -2429,7 +2429,7 @@ export interface components {
          *     is a 400.
          * @example week
          */
-        answerInterval: "hour" | "day" | "week" | "month";
+        intervalOfAnswers: "hour" | "day" | "week" | "month";
         /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
@@ -3414,7 +3414,7 @@ export interface operations {
                  *     is a 400.
                  * @example week
                  */
-                interval?: components["parameters"]["answerInterval"];
+                interval?: components["parameters"]["intervalOfAnswers"];
                 /**
                  * @description Where days begin: the name of a time zone in the IANA database.
                  * @example America/Los_Angeles
