@@ -1,7 +1,6 @@
 package retention
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"net/url"
@@ -48,12 +47,11 @@ type Config struct {
 // separately.
 func (c Config) Validate() error {
 	var faults []error
-	for _, service := range []struct{ name, setting, url string }{
-		{"entries", "ENTRIES_INTERNAL_URL", c.EntriesURL}, {"embeddables", "EMBEDDABLES_INTERNAL_URL", cmp.Or(c.EmbeddablesURL, c.EntriesURL)},
-	} {
-		if u, err := url.Parse(service.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-			faults = append(faults, config.Invalid(service.setting, service.url, "an http or https URL such as http://"+service.name+":9090"))
-		}
+	if !isAddress(c.EntriesURL) {
+		faults = append(faults, config.Invalid("ENTRIES_INTERNAL_URL", c.EntriesURL, "an http or https URL such as http://entries:9090"))
+	}
+	if c.EmbeddablesURL != "" && !isAddress(c.EmbeddablesURL) {
+		faults = append(faults, config.Invalid("EMBEDDABLES_INTERNAL_URL", c.EmbeddablesURL, "an http or https URL such as http://embeddables:9090"))
 	}
 	if c.Days < 0 || c.Days > maxDays {
 		faults = append(faults, config.Invalid("RETENTION_DAYS", c.Days, "0 to 36500"))
@@ -62,4 +60,10 @@ func (c Config) Validate() error {
 		faults = append(faults, config.Invalid("RETENTION_TIMEOUT", c.Timeout, "1s or more"))
 	}
 	return errors.Join(faults...)
+}
+
+// isAddress reports whether text is the URL of a service, without a query, a fragment or a user.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }

@@ -300,4 +300,9 @@ func TestConfig(t *testing.T) {
 			t.Errorf("the fault %q does not say %s", err, want)
 		}
 	}
+	cfg = Config{}
+	err = config.Load(&cfg, map[string]string{"ENTRIES_INTERNAL_URL": "entries:9090", "RETENTION_ADMIN_API_KEY": "k"})
+	if err == nil || strings.Contains(err.Error(), "EMBEDDABLES_INTERNAL_URL") {
+		t.Errorf("the fault %q is about a setting that is not set", err)
+	}
 }
