@@ -20,6 +20,8 @@ type Tool struct {
 	// After is the number of rows after the header that contain no answers. The last of them contains Mark.
 	After int
 	Mark  string
+	// New says that version 0.1.0 did not know the tool.
+	New bool
 	// TimeFormat and TimeZone are the values of Options.TimeFormat and Options.TimeZone if the user gave none.
 	TimeFormat, TimeZone string
 	// Places has templates by the places of columns, for an error: an export in another language has other names.
@@ -33,10 +35,10 @@ var Tools = []Tool{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
 	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#1}"}, Set: []string{
 		"entry_id=google-forms-{#hash}", "contact_id={Username}", "contact_id={Email Address}", "contact_id=google-forms-{#hash}", "created_at={Timestamp}"}},
-	{Name: "tally", HeaderRows: 1, TimeFormat: "iso", Set: []string{
+	{Name: "tally", New: true, HeaderRows: 1, TimeFormat: "iso", Set: []string{
 		"entry_id=tally-{Submission ID}", "contact_id=tally-{Respondent ID}", "created_at={Submitted at}"}},
 	// The ids begin at 1 in each form, and the address of all anonymous contacts is "anonymous".
-	{Name: "microsoft-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#2}", "updated_at={#3}"}, Set: []string{
+	{Name: "microsoft-forms", New: true, HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#2}", "updated_at={#3}"}, Set: []string{
 		"entry_id=microsoft-forms-{#hash}", "contact_id=microsoft-forms-{#hash}", "created_at={Start time}", "updated_at={Completion time}"}},
 	// The half of the day is required: a spreadsheet that saved the file may have put the day first.
 	{Name: "surveymonkey", HeaderRows: 2, TimeFormat: "%m/%d/%Y %I:%M:%S %p", Units: []string{"Response", "Open-Ended Response"},
@@ -115,8 +117,8 @@ func (t Tool) Apply(o Options, header []string) Options {
 		field, _, _ := strings.Cut(set, "=")
 		given[field] = true
 	}
-	if given["entry_id"] || t.Name == "microsoft-forms" {
-		o.Former = nil // the user gave the ids, or 0.1.0 did not know the tool
+	if given["entry_id"] || t.New {
+		o.Former = nil // the user gave the ids, or no earlier version made any
 	}
 	for _, set := range t.Set {
 		field, template, _ := strings.Cut(set, "=")
