@@ -265,7 +265,8 @@ const messageOf = (error: unknown): string => String((error as Fault | undefined
 
 /**
  * isNetworkFault reports whether fetch failed because of the network: with a TypeError (Fetch Standard), an error of the DOM, a code of
- * Node, or an error that Cloudflare's Workers mark as retryable. Frameworks throw other errors from fetch, by which they steer, such as DynamicServerError of Next.js.
+ * Node, or an error that Cloudflare's Workers mark as retryable. Frameworks throw other errors from fetch, by which they steer, such as
+ * DynamicServerError of Next.js.
  */
 function isNetworkFault(error: unknown): boolean {
   return /^(TypeError|TimeoutError|NetworkError|FetchError)$/.test(String((error as Fault | undefined)?.name)) || codeOf(error) !== "" || (error as Fault | undefined)?.retryable === true;
