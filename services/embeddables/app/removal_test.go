@@ -45,6 +45,8 @@ func TestPurgeDefinitions(t *testing.T) {
 	t.Parallel()
 	s, project, key := demo(t)
 	purge(t, s, project, `{}`, `{"definitions":0}`)
+	purge(t, s, "pr_never", `{}`, `{"definitions":0}`)
+	s.Exec(t, `SELECT 1 / (SELECT count(*) = 0 FROM embeddable_changes WHERE project_id = 'pr_never')::int`) // nothing is stored
 	// A definition of three parts in production, then of a version alone, and 2,050 that are replaced.
 	kept := long(600 << 10)
 	embeddables := make([]any, 2_050)

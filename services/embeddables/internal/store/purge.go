@@ -8,22 +8,22 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// unreferenced selects the definitions to which no embeddable and no version of the project refers.
+// unreferenced selects the definitions to which no embeddable and no version of the project refers. Postgres reads each
+// table once for EXCEPT. For NOT EXISTS it may read the tables for each definition, if it has no statistics.
 const unreferenced = `
-SELECT d.definition_hash
-FROM definitions d
-WHERE d.project_id = $1 AND d.part = 0
-  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
-  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)`
+SELECT definition_hash FROM definitions WHERE project_id = $1 AND part = 0
+EXCEPT SELECT definition_hash FROM embeddables WHERE project_id = $1
+EXCEPT SELECT definition_hash FROM versions WHERE project_id = $1`
 
 const countUnreferenced = `SELECT count(*) FROM (` + unreferenced + `) w`
 
-const removeUnreferenced = `
+const someUnreferenced = unreferenced + `
+ORDER BY definition_hash
+LIMIT $2`
+
+const removeDefinitions = `
 DELETE FROM definitions
-WHERE project_id = $1 AND definition_hash IN (` + unreferenced + `
-ORDER BY d.definition_hash
-LIMIT $2)
-RETURNING part`
+WHERE project_id = $1 AND definition_hash = ANY($2::bytea[])`
 
 const (
 	// purgedAtOnce is how many definitions one transaction of a purge removes at most. A definition may have megabytes.
@@ -40,21 +40,21 @@ const (
 // Each transaction holds the lock of the project's changes, so that nothing that ingest stores meanwhile refers to a
 // removed definition. Ingest of version 0.1.0 takes no such lock.
 func (m *Remover) PurgeDefinitions(ctx context.Context, projectID string) (r embeddable.PurgedDefinitions, err error) {
+	// A project without such definitions, or without anything, is not locked.
+	if due, err := m.UnreferencedDefinitions(ctx, projectID); err != nil || due.Definitions == 0 {
+		return r, err
+	}
 	for range purgesByRequest {
 		removed := 0
 		err := numbers.InTx(ctx, m.pool, projectID, func(ctx context.Context, tx pgx.Tx, _ int64) (int, error) {
-			rows, err := tx.Query(ctx, removeUnreferenced, projectID, purgedAtOnce)
+			rows, err := tx.Query(ctx, someUnreferenced, projectID, purgedAtOnce)
 			if err != nil {
 				return 0, err
 			}
-			removed = 0
-			var part int
-			_, err = pgx.ForEachRow(rows, []any{&part}, func() error {
-				if part == 0 {
-					removed++
-				}
-				return nil
-			})
+			hashes, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+			if removed = len(hashes); err == nil && removed > 0 {
+				_, err = tx.Exec(ctx, removeDefinitions, projectID, hashes)
+			}
 			return 0, err // no list shows a change
 		})
 		if err != nil {

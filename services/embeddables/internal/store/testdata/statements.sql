@@ -10,11 +10,9 @@ ORDER BY u.line
 
 -- name: countUnreferenced
 SELECT count(*) FROM (
-SELECT d.definition_hash
-FROM definitions d
-WHERE d.project_id = $1 AND d.part = 0
-  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
-  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)) w
+SELECT definition_hash FROM definitions WHERE project_id = $1 AND part = 0
+EXCEPT SELECT definition_hash FROM embeddables WHERE project_id = $1
+EXCEPT SELECT definition_hash FROM versions WHERE project_id = $1) w
 
 -- name: embeddables.chunk
 SELECT embeddable_id, title, group_id
@@ -155,17 +153,16 @@ ORDER BY u.embeddable_id, u.version_number, u.line
 ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1
 
--- name: removeUnreferenced
+-- name: removeDefinitions
 DELETE FROM definitions
-WHERE project_id = $1 AND definition_hash IN (
-SELECT d.definition_hash
-FROM definitions d
-WHERE d.project_id = $1 AND d.part = 0
-  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
-  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)
-ORDER BY d.definition_hash
-LIMIT $2)
-RETURNING part
+WHERE project_id = $1 AND definition_hash = ANY($2::bytea[])
+
+-- name: someUnreferenced
+SELECT definition_hash FROM definitions WHERE project_id = $1 AND part = 0
+EXCEPT SELECT definition_hash FROM embeddables WHERE project_id = $1
+EXCEPT SELECT definition_hash FROM versions WHERE project_id = $1
+ORDER BY definition_hash
+LIMIT $2
 
 -- name: touchEmbeddables
 UPDATE embeddables e
@@ -175,11 +172,9 @@ WHERE e.project_id = $1 AND e.embeddable_id = ANY($3::text[]) AND EXISTS (
     WHERE v.project_id = $1 AND v.embeddable_id = e.embeddable_id AND v.changed = $2)
 
 -- name: unreferenced
-SELECT d.definition_hash
-FROM definitions d
-WHERE d.project_id = $1 AND d.part = 0
-  AND NOT EXISTS (SELECT FROM embeddables e WHERE e.project_id = $1 AND e.definition_hash = d.definition_hash)
-  AND NOT EXISTS (SELECT FROM versions v WHERE v.project_id = $1 AND v.definition_hash = d.definition_hash)
+SELECT definition_hash FROM definitions WHERE project_id = $1 AND part = 0
+EXCEPT SELECT definition_hash FROM embeddables WHERE project_id = $1
+EXCEPT SELECT definition_hash FROM versions WHERE project_id = $1
 
 -- name: versionParent
 SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2
