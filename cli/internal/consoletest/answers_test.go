@@ -2,6 +2,7 @@ package consoletest
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,24 @@ func TestLongAnswers(t *testing.T) {
 	if diff := cmp.Diff([]string{"red 4 66.7 % +33.3 points", "blue 1 16.7 % −16.7 points", "green 1 16.7 % −16.7 points"}, b.given("colour")); diff != "" {
 		t.Error(diff)
 	}
+
+	// If the period before cannot be counted, the page says why, and has the answers of the period.
+	tooLong := refusal(http.StatusUnprocessableEntity, "question_too_large")
+	b.breaks(&fault{part: "/entries-answers", serve: func(w http.ResponseWriter, r *http.Request, run http.Handler) {
+		if strings.HasPrefix(r.URL.Query().Get("created_before"), demoEnd.AddDate(0, 0, -25).Format(time.DateOnly)) {
+			tooLong(w, r, run)
+			return
+		}
+		run.ServeHTTP(w, r)
+	}})
+	b.run(chromedp.Reload())
+	b.until("why nothing is compared", `document.querySelector("[aria-labelledby=changed] [data-state=slow]")?.innerText.includes("Refused by the test.")`)
+	if diff := cmp.Diff([]string{"red 4 66.7 %", "blue 1 16.7 %", "green 1 16.7 %"}, b.given("colour")); diff != "" {
+		t.Error(diff)
+	}
+	b.breaks()
+	b.clickText("Try again")
+	b.shows("6 entries, +0 against the 6 days before.")
 
 	// The answers to a question over time: red was given on four of the six days.
 	b.click("section[data-key=colour] details summary")

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
-import { useLoad } from "../load.ts";
+import { type Load, type Reading, useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
 import type { Span } from "../period.ts";
 import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, kindOf, type Of } from "../questions.ts";
@@ -15,7 +15,7 @@ import { Given, written } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
 import { OverTime } from "../ui/overtime.tsx";
 import { Change, Text } from "../ui/parts.tsx";
-import { Empty, Loaded } from "../ui/state.tsx";
+import { Empty, Loaded, Problem } from "../ui/state.tsx";
 
 /** How many values of each question are read: as many as the API lists. */
 const mostValues = 50;
@@ -39,22 +39,25 @@ interface Question {
   given: Answer | undefined;
 }
 
-/** inBoth reads something of a period, and of the one before if there is one. */
-async function inBoth<T>(of: Of, { before }: Span, read: (of: Of) => Promise<T>): Promise<{ now: T; before: T | undefined }> {
-  const [now, old] = await Promise.all([read(of), before && read({ ...of, ...created(before) })]);
-  return { now, before: old };
+/** useBoth reads something of a period, and of the one before if there is one. The period has its value also if the one before has none. */
+function useBoth<T>(of: Of, { before }: Span, read: (reading: Reading, of: Of) => Promise<T>, inputs: [name: string, ...unknown[]]): { now: Load<T>; before: Load<T> | undefined } {
+  const earlier = { ...of, ...(before && created(before)) };
+  const now = useLoad((reading) => read(reading, of), [...inputs, of]);
+  const old = useLoad((reading) => read(reading, earlier), [...inputs, earlier], before !== undefined);
+  // Nothing is compared with the value of other inputs.
+  return { now, before: before && (old.stale ? { ...old, value: undefined, stale: false } : old) };
 }
 
 function Answered({ project, of, span }: { project: string; of: Of; span: Span }) {
   // One request of each period has the answers to the first 100 questions.
-  const load = useLoad(({ client, signal }) => inBoth(of, span, (of) => client.answerKeys(project, { ...of, values: mostValues }, { signal })), ["all answers", project, of, span.before]);
-  const keys = useMemo(() => load.value?.now.keys.map(({ key }) => key) ?? [], [load.value]);
+  const { now, before } = useBoth(of, span, ({ client, signal }, of) => client.answerKeys(project, { ...of, values: mostValues }, { signal }), ["all answers", project]);
+  const keys = useMemo(() => now.value?.keys.map(({ key }) => key) ?? [], [now.value]);
   const { asked, ready } = useAsked(project, of.embeddable_id, keys);
   return (
-    <Loaded load={ready ? load : { ...load, state: "loading", value: undefined }} what="the answers" rows={6}>
+    <Loaded load={ready ? now : { ...now, state: "loading", value: undefined }} what="the answers" rows={6}>
       {(all) => {
-        const questions = questionsIn(all.now, all.before, asked);
-        return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} span={span} questions={questions} all={all} />;
+        const questions = questionsIn(all, before?.value, asked);
+        return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} span={span} questions={questions} all={all} before={before} />;
       }}
     </Loaded>
   );
@@ -89,8 +92,7 @@ const mostChanged = 5;
 function Changes({ questions, name, now, before, open }: { questions: Question[]; name: string; now: number; before: number; open: (event: MouseEvent, key: string) => void }) {
   const changed = useMemo(() => changedIn(questions), [questions]);
   return (
-    <section class="card" aria-labelledby="changed">
-      <h2 id="changed">Changed most</h2>
+    <>
       <p class="muted small">{counted(now, "entry", "entries")}, {before > 0 ? <><Change now={now} old={before} /> against</> : "none in"} {name}. The change of an answer is that of its share among entries with an answer.</p>
       {changed.length === 0 ? <p>{before > 0 && "No share of an answer changed by more than chance explains."}</p> : (
         <ul class="rows">
@@ -103,12 +105,11 @@ function Changes({ questions, name, now, before, open }: { questions: Question[]
           ))}
         </ul>
       )}
-    </section>
+    </>
   );
 }
 
-function Questions({ project, of, span, questions, all: { now, before } }: { project: string; of: Of; span: Span; questions: Question[]; all: { now: AnswerKeys; before: AnswerKeys | undefined } }) {
-  const { unreadable } = now;
+function Questions({ project, of, span, questions, all: { entries, unreadable }, before }: { project: string; of: Of; span: Span; questions: Question[]; all: AnswerKeys; before: Load<AnswerKeys> | undefined }) {
   // An address can name the question that it is about. It does so once, so that the way back leads to where the visitor was.
   const wanted = here.value.query.get("key");
   const [search, setSearch] = useState("");
@@ -137,7 +138,14 @@ function Questions({ project, of, span, questions, all: { now, before } }: { pro
         </ul>
       </nav>
       <div class="page">
-        {before && span.before && <Changes questions={questions} name={span.before.name} now={now.entries} before={before.entries} open={open} />}
+        {before && (
+          <section class="card" aria-labelledby="changed">
+            <h2 id="changed">Changed most</h2>
+            <Loaded load={before} what="the period before" rows={2}>
+              {(earlier) => <Changes questions={questions} name={span.before?.name ?? ""} now={entries} before={earlier.entries} open={open} />}
+            </Loaded>
+          </section>
+        )}
         {unreadable > 0 && <p class="muted small">The data of {count(unreadable)} {unreadable === 1 ? "entry" : "entries"} cannot be read.</p>}
         {questions.length > searched && (
           <input type="search" aria-label="Search the questions" placeholder="Search the questions" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
@@ -181,12 +189,19 @@ function Opened({ name, children }: { name: string; children: () => ComponentChi
 
 /** Later reads the answers to a question after the first 100. */
 function Later({ project, of, span, name, title }: { project: string; of: Of; span: Span; name: string; title: string }) {
-  const load = useLoad(
-    ({ client, signal }) => inBoth(of, span, async (of) => {
-      const given = await client.answers(project, { ...of, key: name }, { signal });
-      return { ...given, values: countedIn(given.values) };
-    }),
-    ["answers", project, of, span.before, name],
+  const read = async ({ client, signal }: Reading, of: Of) => {
+    const given = await client.answers(project, { ...of, key: name }, { signal });
+    return { ...given, values: countedIn(given.values) };
+  };
+  const { now, before } = useBoth(of, span, read, ["answers", project, name]);
+  return (
+    <Loaded load={now} what="the answers" rows={3}>
+      {(given) => (
+        <>
+          {before?.error && <Problem error={before.error} retry={before.reload} />}
+          <Given project={project} of={of} name={name} title={title} given={given} before={before?.value} />
+        </>
+      )}
+    </Loaded>
   );
-  return <Loaded load={load} what="the answers" rows={3}>{({ now, before }) => <Given project={project} of={of} name={name} title={title} given={now} before={before} />}</Loaded>;
 }
