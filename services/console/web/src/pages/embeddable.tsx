@@ -9,6 +9,7 @@ import { count, counted } from "../time.ts";
 import { EmbeddableHead } from "../ui/frame.tsx";
 import { CopyButton, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
 
 /** In production is the name, in addresses, of the definition that is in use now. */
 const production = "production";
@@ -94,35 +95,22 @@ function Versions({ list: versions, more, showMore }: { list: EmbeddableVersion[
       {versions.length === 0 ? (
         <p class="muted">No version was saved yet.</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Table of versions">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Version</th>
-                <th scope="col">Saved</th>
-                <th scope="col">Compare</th>
-              </tr>
-            </thead>
-            <tbody>
-              {versions.map((v, i) => {
-                const before = versions[i + 1]?.version_number;
-                return (
-                  <tr key={v.version_number}>
-                    <td>{v.version_number}</td>
-                    <td>
-                      <Time at={v.saved_at} />
-                    </td>
-                    <td>
-                      <button type="button" class="quiet small" aria-label={before === undefined ? `Show ${v.version_number}` : `Compare ${v.version_number} with ${before}`} onClick={() => show(before, v.version_number)}>
-                        {before === undefined ? "Show" : `with ${before}`}
-                      </button>
-                    </td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          region="Table of versions"
+          rows={versions.map(({ version_number: number, saved_at }, i) => ({ number, saved_at, before: versions[i + 1]?.version_number }))}
+          columns={[
+            { name: "Version", cell: ({ number }) => number },
+            { name: "Saved", cell: ({ saved_at }) => <Time at={saved_at} /> },
+            {
+              name: "Compare",
+              cell: ({ number, before }) => (
+                <button type="button" class="quiet small" aria-label={before === undefined ? `Show ${number}` : `Compare ${number} with ${before}`} onClick={() => show(before, number)}>
+                  {before === undefined ? "Show" : `with ${before}`}
+                </button>
+              ),
+            },
+          ]}
+        />
       )}
       {more && (
         <p class="actions">

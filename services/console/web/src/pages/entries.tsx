@@ -1,7 +1,7 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
-import { answersOf, encodeNames, Names, words } from "../answers.ts";
+import { type Answers, answersOf, encodeNames, Names, words } from "../answers.ts";
 import { collect } from "../api.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
 import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
@@ -20,6 +20,7 @@ import { Chip, PageHead, Removing, Text, Time, TitleOf } from "../ui/parts.tsx";
 import { PeriodFilter, spanText } from "../ui/period.tsx";
 import { SearchField } from "../ui/search.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+import { type Column, Table } from "../ui/table.tsx";
 
 /** How many entries a page of the table has. */
 const rows = 50;
@@ -108,7 +109,7 @@ export function Entries({ project }: { project: string }) {
             list.entries.length > 0 ? (
               <>
                 {pager("Pages of entries", list)}
-                <Table project={project} entries={list.entries} columns={columns} chosen={chosen} />
+                <EntryTable project={project} entries={list.entries} columns={columns} chosen={chosen} />
                 {list.entries.length > 20 && pager("Pages of entries, below", list)}
               </>
             ) : filteredBy || page > 1 ? (
@@ -167,44 +168,35 @@ function Pager({ label, page, shown, more, total, countAll }: { label: string; p
   );
 }
 
-function Table({ project, entries, columns, chosen }: { project: string; entries: Entry[]; columns: string[]; chosen: Chosen }) {
+function EntryTable({ project, entries, columns, chosen }: { project: string; entries: Entry[]; columns: string[]; chosen: Chosen }) {
   const title = useNames(project);
-  const one = chosen.query.embeddable_id !== undefined;
   const updated = chosen.order.sort === "updated_at";
+  const rows = entries.map((entry) => ({ entry, answers: answersOf(entry.entry_data) }));
+  type Row = (typeof rows)[number];
+  const answer = (name: string, i: number): Column<Row> => ({
+    name: name || "(no name)",
+    head: <Text>{name || "(no name)"}</Text>,
+    cell: ({ entry, answers }) => (answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />),
+  });
+  const summary = (answers: Answers) => [...answers].filter(([, json]) => words(json)).slice(0, 8).map(([name, json]) => <span key={name}><Text>{name.slice(0, 40)}</Text> <b><Text>{words(json).slice(0, 40)}</Text></b></span>);
+  const ofAll: Column<Row>[] = [
+    { name: "Answers", kind: "answered whole", cell: ({ entry, answers }) => (answers ? summary(answers) : <Raw data={entry.entry_data} />) },
+    { name: "Embeddable", kind: "muted", cell: ({ entry }) => <Text>{title(entry.embeddable_id)}</Text> },
+  ];
   return (
-    <div class="scroll card table" tabIndex={0} role="region" aria-label="Entries">
-      <table class="stack" role="table">
-        <thead role="rowgroup">
-          <tr role="row">
-            <th role="columnheader" scope="col">Entry</th>
-            {one ? columns.map((name) => <th key={name} role="columnheader" scope="col"><Text>{name || "(no name)"}</Text></th>) : <th role="columnheader" scope="col">Answers</th>}
-            {!one && <th role="columnheader" scope="col">Embeddable</th>}
-            <th role="columnheader" scope="col">{updated ? "Updated" : "Created"}</th>
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {entries.map((entry) => {
-            const answers = answersOf(entry.entry_data);
-            return (
-              <tr role="row" key={entry.entry_id} data-entry={entry.entry_id}>
-                <th role="rowheader" scope="row" class="whole">
-                  <a href={address(project, "entries", entry.entry_id)}><TitleOf entry={entry} /></a>
-                </th>
-                {one ? (
-                  columns.map((name, i) => <td key={name} role="cell" data-name={name || "(no name)"}>{answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />}</td>)
-                ) : (
-                  <td role="cell" class="answered whole">
-                    {answers ? [...answers].filter(([, json]) => words(json)).slice(0, 8).map(([name, json]) => <span key={name}><Text>{name.slice(0, 40)}</Text> <b><Text>{words(json).slice(0, 40)}</Text></b></span>) : <Raw data={entry.entry_data} />}
-                  </td>
-                )}
-                {!one && <td role="cell" class="muted"><Text>{title(entry.embeddable_id)}</Text></td>}
-                <td role="cell" class="muted"><Time at={updated ? entry.updated_at : entry.created_at} /></td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      region="Entries"
+      around="card table"
+      kind="stack"
+      rows={rows}
+      id={({ entry }) => entry.entry_id}
+      attributes={({ entry }) => ({ "data-entry": entry.entry_id })}
+      columns={[
+        { name: "Entry", kind: "whole", heads: true, cell: ({ entry }) => <a href={address(project, "entries", entry.entry_id)}><TitleOf entry={entry} /></a> },
+        ...(chosen.query.embeddable_id === undefined ? ofAll : columns.map(answer)),
+        { name: updated ? "Updated" : "Created", kind: "muted", cell: ({ entry }) => <Time at={updated ? entry.updated_at : entry.created_at} /> },
+      ]}
+    />
   );
 }
 

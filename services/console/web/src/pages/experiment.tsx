@@ -1,6 +1,6 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
-import { attachmentsOf, flowsOf, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
+import { attachmentsOf, flowsOf, nameOfVariant, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
 import { address } from "../router.ts";
@@ -8,6 +8,7 @@ import { duration } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Results, useHistory } from "../ui/results.tsx";
 import { Loaded } from "../ui/state.tsx";
+import { type Column, Table } from "../ui/table.tsx";
 import { LongText } from "../ui/value.tsx";
 
 /** ExperimentPage shows one experiment: its hypothesis, its variants, its outcome and its history. */
@@ -110,6 +111,15 @@ function Winner({ e }: { e: Experiment }) {
   );
 }
 
+function VariantName({ e, variant }: { e: Experiment; variant: Variant }) {
+  const name = nameOfVariant(variant);
+  return (
+    <>
+      <strong><Text>{name}</Text></strong> {name !== variant.key && <Text>{variant.key}</Text>} {e.winner_variant === variant.key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === variant.key && <Badge tone="busy">Shown while paused</Badge>}
+    </>
+  );
+}
+
 function Variants({ e, variants }: { e: Experiment; variants: Variant[] | undefined }) {
   const sorted = [...(variants ?? [])].sort((a, b) => Number(b.key === e.winner_variant) - Number(a.key === e.winner_variant));
   const names = [...new Set(sorted.flatMap(({ fields }) => fields.map(([name]) => name)))].filter((name) => name !== "name").slice(0, 12);
@@ -126,33 +136,19 @@ function Variants({ e, variants }: { e: Experiment; variants: Variant[] | undefi
       ) : variants.length === 0 ? (
         <p class="muted">No variants yet.</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Table of variants">
-          <table class="variants">
-            <thead>
-              <tr>
-                <th scope="col">Variant</th>
-                {names.map((name) => (
-                  <th key={name} scope="col"><Text>{name ? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ") : "Value"}</Text></th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {sorted.map(({ key, fields }) => {
-                const name = fields.find(([field]) => field === "name")?.[1];
-                return (
-                  <tr key={key}>
-                    <th scope="row" class="wrap">
-                      <strong><Text>{name || key}</Text></strong> {name && <Text>{key}</Text>} {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
-                    </th>
-                    {names.map((name) => (
-                      <td key={name} class="wrap"><Words text={fields.find(([field]) => field === name)?.[1] ?? null} /></td>
-                    ))}
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          region="Table of variants"
+          kind="variants"
+          rows={sorted}
+          columns={[
+            { name: "Variant", kind: "wrap", heads: true, cell: (variant) => <VariantName e={e} variant={variant} /> },
+            ...names.map((name): Column<Variant> => ({
+              name: name ? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ") : "Value",
+              kind: "wrap",
+              cell: ({ fields }) => <Words text={fields.find(([field]) => field === name)?.[1] ?? null} />,
+            })),
+          ]}
+        />
       )}
     </section>
   );

@@ -1,3 +1,4 @@
+import type { Experiment } from "@lectern/client";
 import { collect } from "../api.ts";
 import { nameOfWinner, statuses, statusOf, variantsOf } from "../experiments.ts";
 import { useLoad } from "../load.ts";
@@ -7,6 +8,7 @@ import { count, day } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Verdict } from "../ui/results.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+import { Table } from "../ui/table.tsx";
 
 /** How many verdicts the list shows, for each of which it reads figures. */
 const mostVerdicts = 20;
@@ -38,36 +40,36 @@ export function Experiments({ project }: { project: string }) {
               {shown.length === 0 ? (
                 <Empty title="No experiment has this status" />
               ) : (
-                <div class="scroll card" tabIndex={0} role="region" aria-label="Table of experiments">
-                  <table class="stack" role="table">
-                    <thead role="rowgroup">
-                      <tr role="row">
-                        {["Experiment", "Result", "Embeddable", "Status", "Created"].map((name) => <th key={name} role="columnheader" scope="col">{name}</th>)}
-                      </tr>
-                    </thead>
-                    <tbody role="rowgroup">
-                      {shown.flatMap(({ status, name, tone, members }) =>
-                        members.map((e, i) => (
-                          <tr role="row" key={e.id}>
-                            <td role="cell" class="wide wrap whole"><a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a></td>
-                            <td role="cell" class="wide wrap whole">
-                              {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
-                              {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant !== null ? null : status === "running" && i < mostVerdicts ? <Verdict project={project} e={e} /> : <span class="muted">{variantsOf(e)?.length ? `${variantsOf(e)?.length} variants` : "–"}</span>}
-                            </td>
-                            <td role="cell" class="wrap muted whole"><Text>{title(e.flowId)}</Text></td>
-                            <td role="cell"><Badge tone={tone}>{name}</Badge></td>
-                            <td role="cell" class="muted"><Time at={e.created_at} show={day} /></td>
-                          </tr>
-                        )),
-                      )}
-                    </tbody>
-                  </table>
-                </div>
+                <Table
+                  region="Table of experiments"
+                  around="card"
+                  kind="stack"
+                  rows={shown.flatMap((group) => group.members.map((e, i) => ({ e, i, ...group })))}
+                  id={({ e }) => e.id}
+                  columns={[
+                    { name: "Experiment", kind: "wide wrap whole", cell: ({ e }) => <a href={address(project, "experiments", e.id)}><Text>{e.name || e.id}</Text></a> },
+                    { name: "Result", kind: "wide wrap whole", cell: ({ e, i }) => <Result project={project} e={e} judged={e.status === "running" && i < mostVerdicts} /> },
+                    { name: "Embeddable", kind: "wrap muted whole", cell: ({ e }) => <Text>{title(e.flowId)}</Text> },
+                    { name: "Status", cell: ({ name, tone }) => <Badge tone={tone}>{name}</Badge> },
+                    { name: "Created", kind: "muted", cell: ({ e }) => <Time at={e.created_at} show={day} /> },
+                  ]}
+                />
               )}
             </>
           );
         }}
       </Loaded>
+    </>
+  );
+}
+
+/** Result says what an experiment found out: which variant won, or what the figures of a running one show. */
+function Result({ project, e, judged }: { project: string; e: Experiment; judged: boolean }) {
+  const variants = variantsOf(e)?.length;
+  return (
+    <>
+      {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
+      {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant !== null ? null : judged ? <Verdict project={project} e={e} /> : <span class="muted">{variants ? `${variants} variants` : "–"}</span>}
     </>
   );
 }

@@ -16,6 +16,7 @@ import { Filters } from "../ui/filters.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
 import { Figure, pageName, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+import { type Column, Table } from "../ui/table.tsx";
 
 /** How many versions stand side by side at first. */
 const sideBySide = 4;
@@ -109,59 +110,48 @@ function Summary({ figures, only, list }: SummaryProps) {
   );
 }
 
+const Place = ({ page }: { page: FunnelPage }) => <><span class="place">{place(page.page_index)}</span> <Text>{pageName(page)}</Text></>;
+
+/** Dropped shows how many entries dropped off at a page. */
+const Dropped = ({ page, list }: { page: FunnelPage; list: List }) => <>{page.dropped > 0 ? <a href={list({ furthest_page: String(page.page_index), completed: "false" })}>{count(page.dropped)}</a> : 0}</>;
+
 function Pages({ figures, list }: { figures: Figures; list: List }) {
   const [all, setAll] = useState(false);
   const { pages, started } = figures;
   const shown = all ? pages : pages.slice(0, rowsAtFirst);
   const drop = largestDrop(figures);
   return (
-    <div class="card">
+    <section class="card" aria-label="Pages in their order, with the entries that reached each, those that dropped off there, and the median time">
       <p class="legend muted" aria-hidden="true">
         <span><i class="part" /> went on, or reached the last page</span>
         <span><i class="whole" /> dropped off here</span>
       </p>
-      <table class="funnel" role="table" data-rows={pages.length}>
-        <caption class="hidden">Pages in their order, with the entries that reached each, those that dropped off there, and the median time</caption>
-        <thead role="rowgroup">
-          <tr role="row">
-            <th role="columnheader" scope="col">Page</th>
-            <th role="columnheader" scope="col">Reached</th>
-            <th role="columnheader" scope="col" class="number">Dropped off here</th>
-            <th role="columnheader" scope="col" class="number">Median time</th>
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {shown.map((page, i) => (
-            <tr role="row" key={page.page_index} class={page.page_index === drop?.page_index ? "drop" : ""}>
-              <th role="rowheader" scope="row">
-                <div>
-                  <span class="place">{place(page.page_index)}</span> <Text>{pageName(page)}</Text>
-                </div>
-              </th>
-              <td role="cell" class="reach">
-                <div>
-                  <Share first={(page.reached - page.dropped) / started} second={page.dropped / started} />
-                  <span class="reached">
-                    <b>{count(page.reached)}</b> <span class="muted">{percent(page.reached / started)}</span>
-                  </span>
-                </div>
-              </td>
-              <td role="cell" class="number" data-name="Dropped off here">
-                {i === pages.length - 1 && page.dropped === 0 ? <span class="muted">last page</span> : <>{page.dropped > 0 ? <a href={list({ furthest_page: String(page.page_index), completed: "false" })}>{count(page.dropped)}</a> : 0} <span class="muted">{percent(page.dropped / page.reached)}</span></>}
-              </td>
-              <td role="cell" class="number" data-name="Median time">
-                {seconds(page.median_seconds)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        kind="funnel"
+        rows={shown}
+        attributes={(page) => ({ class: page.page_index === drop?.page_index ? "drop" : undefined })}
+        columns={[
+          { name: "Page", heads: true, cell: (page) => <div><Place page={page} /></div> },
+          {
+            name: "Reached",
+            kind: "reach",
+            cell: ({ reached, dropped }) => (
+              <div>
+                <Share first={(reached - dropped) / started} second={dropped / started} />
+                <span class="reached"><b>{count(reached)}</b> <span class="muted">{percent(reached / started)}</span></span>
+              </div>
+            ),
+          },
+          { name: "Dropped off here", kind: "number", cell: (page) => (page === pages.at(-1) && page.dropped === 0 ? <span class="muted">last page</span> : <><Dropped page={page} list={list} /> <span class="muted">{percent(page.dropped / page.reached)}</span></>) },
+          { name: "Median time", kind: "number", cell: (page) => seconds(page.median_seconds) },
+        ]}
+      />
       {shown.length < pages.length && (
         <p class="actions">
           <button type="button" class="quiet" onClick={() => setAll(true)}>Show all {count(pages.length)} pages</button>
         </p>
       )}
-    </div>
+    </section>
   );
 }
 
@@ -186,56 +176,47 @@ function Versions({ versions, list }: { versions: Figures[]; list: List }) {
   const shown = versions.slice(0, most);
   // A page of the same place and key is the same page in all versions.
   const name = (page: FunnelPage) => `${place(page.page_index)} ${pageName(page)}`;
-  const rows = new Map(shown.flatMap((v) => v.pages).sort((a, b) => (a.page_index < b.page_index ? -1 : 1)).map((page) => [name(page), page]));
-  const row = (label: string, cell: (v: Figures) => ComponentChildren) => (
-    <tr>
-      <th scope="row">{label}</th>
-      {shown.map((v) => (
-        <td key={v.version_number} class="number">{cell(v)}</td>
-      ))}
-    </tr>
-  );
+  const pages = new Map(shown.flatMap((v) => v.pages).sort((a, b) => (a.page_index < b.page_index ? -1 : 1)).map((page) => [name(page), page]));
+  const listOf = (v: Figures): List => (filters) => list({ version: String(v.version_number), ...filters });
+  const reached = (v: Figures, id: string) => {
+    const own = v.pages.find((page) => name(page) === id);
+    if (!own) return <span class="muted">not a page</span>;
+    return (
+      <>
+        <Share first={own.reached / v.started} />
+        <div class={own.page_index === largestDrop(v)?.page_index ? "drop" : ""}>
+          <span class="muted small">{own.dropped > 0 && <><Dropped page={own} list={listOf(v)} /> left</>}</span> {percent(own.reached / v.started)}
+        </div>
+      </>
+    );
+  };
+  const rows: { label: ComponentChildren; cell: (v: Figures) => ComponentChildren }[] = [
+    { label: "Started", cell: (v) => <a href={listOf(v)({})}>{count(v.started)}</a> },
+    { label: "Completion rate", cell: (v) => percent(v.completed / v.started) },
+    { label: "Median time to complete", cell: (v) => seconds(v.median_seconds) },
+    { label: "Largest drop", cell: dropOf },
+    ...[...pages].slice(0, rowsAtFirst).map(([id, page]) => ({ label: <Place page={page} />, cell: (v: Figures) => reached(v, id) })),
+  ];
   return (
     <section class="card" aria-labelledby="versions">
       <h2 id="versions">Versions side by side</h2>
       <p class="muted small">
         Of the visitors that started a version, how many reached each page, and how many left there. {best(shown)} An entry that saw two versions counts in both.
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Table of versions">
-        <table class="versions">
-          <thead>
-            <tr>
-              <th scope="col">Page</th>
-              {shown.map((v) => (
-                <th key={v.version_number} scope="col" class="number">
-                  <a href={filtered({ version: String(v.version_number) })}>Version {v.version_number}</a>
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {row("Started", (v) => <a href={list({ version: String(v.version_number) })}>{count(v.started)}</a>)}
-            {row("Completion rate", (v) => percent(v.completed / v.started))}
-            {row("Median time to complete", (v) => seconds(v.median_seconds))}
-            {row("Largest drop", dropOf)}
-            {[...rows].slice(0, rowsAtFirst).map(([id, page]) => (
-              <tr key={id}>
-                <th scope="row" class="wrap">
-                  <span class="place">{place(page.page_index)}</span> <Text>{pageName(page)}</Text>
-                </th>
-                {shown.map((v) => {
-                  const own = v.pages.find((p) => name(p) === id);
-                  return (
-                    <td key={v.version_number} class={`number ${own && own.page_index === largestDrop(v)?.page_index ? "drop" : ""}`}>
-                      {own ? <><Share first={own.reached / v.started} /> <div><span class="muted small">{own.dropped > 0 && <><a href={list({ version: String(v.version_number), furthest_page: String(own.page_index), completed: "false" })}>{count(own.dropped)}</a> left</>}</span> {percent(own.reached / v.started)}</div></> : <span class="muted">not a page</span>}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        region="Table of versions"
+        kind="versions"
+        rows={rows}
+        columns={[
+          { name: "Page", kind: "wrap", heads: true, cell: ({ label }) => label },
+          ...shown.map((v): Column<(typeof rows)[number]> => ({
+            name: `Version ${v.version_number}`,
+            head: <a href={filtered({ version: String(v.version_number) })}>Version {v.version_number}</a>,
+            kind: "number",
+            cell: ({ cell }) => cell(v),
+          })),
+        ]}
+      />
       {versions.length > most && (
         <p class="actions">
           <button type="button" class="quiet" onClick={() => setMost(most + sideBySide)}>Show earlier versions ({counted(versions.length - most, "version", "versions")} left)</button>

@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { go } from "../router.ts";
 import { count, percent } from "../time.ts";
+import { type Column, Table } from "./table.tsx";
 
 export interface Bar {
   name: string;
@@ -82,38 +83,24 @@ export function BarChart({ label, axis, bars }: { label: string; axis: string; b
         </div>
       </div>
       <p class="small said" role="status">{bars[chosen] && said(bars[chosen])}</p>
-      <Table label={label} axis={axis} bars={bars} />
+      <AsTable label={label} axis={axis} bars={bars} />
     </>
   );
 }
 
-function Table({ label, axis, bars }: { label: string; axis: string; bars: readonly Bar[] }) {
+function AsTable({ label, axis, bars }: { label: string; axis: string; bars: readonly Bar[] }) {
   const columns = ([["Entries", "whole"], ["Started", "started"], ["Completed", "part"]] as const).filter(([, field]) => bars[0]?.[field] !== undefined);
   return (
     <details>
       <summary class="small">As a table</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{axis}</th>
-              {columns.map(([name]) => (
-                <th key={name} scope="col" class="number">{name}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {bars.map((bar, i) => (
-              <tr key={i}>
-                <th scope="row">{bar.to ? <a href={bar.to}>{bar.name}</a> : bar.name}</th>
-                {columns.map(([name, field]) => (
-                  <td key={name} class="number">{count(bar[field] ?? 0)}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        region={label}
+        rows={bars}
+        columns={[
+          { name: axis, heads: true, cell: ({ name, to }) => (to ? <a href={to}>{name}</a> : name) },
+          ...columns.map(([name, field]): Column<Bar> => ({ name, kind: "number", cell: (bar) => count(bar[field] ?? 0) })),
+        ]}
+      />
     </details>
   );
 }

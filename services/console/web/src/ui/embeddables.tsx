@@ -8,6 +8,7 @@ import { address } from "../router.ts";
 import { count, percent } from "../time.ts";
 import { Trend } from "./bars.tsx";
 import { Change, Text } from "./parts.tsx";
+import { Table } from "./table.tsx";
 
 /** EmbeddableSelect lets the visitor choose one embeddable, or all. If they cannot be read, it is a field for the id. */
 export function EmbeddableSelect({ embeddables, value, choose }: { embeddables: Load<Embeddable[]>; value: string; choose: (id: string) => void }) {
@@ -53,46 +54,34 @@ export function EmbeddableTable({ project, embeddables, counts, span, before, tr
   const rows = [...names].map(([id, name]) => ({ id, name, now: of(counts, id), old: of(before, id) }));
   if (counts) rows.sort((a, b) => (b.now?.entries ?? 0) - (a.now?.entries ?? 0));
   const starts = [...new Set(trend?.counts.map((one) => one.from ?? ""))].filter(Boolean).sort();
+  const list = (id: string) => address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) });
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Table of embeddables">
-      <table class="stack" role="table">
-        <thead role="rowgroup">
-          <tr role="row">
-            <th role="columnheader" scope="col">Embeddable</th>
-            {counts && <th role="columnheader" scope="col" class="number">Entries</th>}
-            {before && <th role="columnheader" scope="col" class="number">Change</th>}
-            {counts && <th role="columnheader" scope="col" class="number">Completion rate</th>}
-            {trend && <th role="columnheader" scope="col" class="apart">Trend</th>}
-            <th role="columnheader" scope="col" class="apart"><span class="hidden">Links</span></th>
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {rows.slice(0, most).map(({ id, name, now, old }) => {
-            const entries = now?.entries ?? 0;
-            const list = address(project, "entries", "", { embeddable: id, ...entriesPeriod(span) });
-            return (
-              <tr role="row" key={id}>
-                <td role="cell" class="wide wrap whole">
-                  <a href={address(project, "funnel", id)}><Text>{name}</Text></a>
-                </td>
-                {counts && <td role="cell" class="number" data-name="Entries"><a href={list}>{count(entries)}</a></td>}
-                {before && <td role="cell" class="number muted" data-name="Change">{old ? <Change now={entries} old={old.entries} /> : "–"}</td>}
-                {counts && <td role="cell" class="number" data-name="Completion rate">{now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>}</td>}
-                {trend && (
-                  <td role="cell" class="apart" data-name="Trend">
-                    <Trend label={`Entries a ${trend.interval}`} values={starts.map((from) => trend.counts.find((one) => one.from === from && one.embeddable_id === id)?.entries ?? 0)} />
-                  </td>
-                )}
-                <td role="cell" class="links apart whole">
-                  <a href={address(project, "answers", id)}>Answers</a>{" "}
-                  <a href={address(project, "embeddables", id)}>Versions</a>{" "}
-                  <a href={list}>Entries</a>
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      region="Table of embeddables"
+      kind="stack"
+      rows={rows.slice(0, most)}
+      id={({ id }) => id}
+      columns={[
+        { name: "Embeddable", kind: "wide wrap whole", cell: ({ id, name }) => <a href={address(project, "funnel", id)}><Text>{name}</Text></a> },
+        counts && { name: "Entries", kind: "number", cell: ({ id, now }) => <a href={list(id)}>{count(now?.entries ?? 0)}</a> },
+        before && { name: "Change", kind: "number muted", cell: ({ now, old }) => (old ? <Change now={now?.entries ?? 0} old={old.entries} /> : "–") },
+        counts && { name: "Completion rate", kind: "number", cell: ({ now }) => (now && now.started > 0 ? percent(now.completed / now.started) : <span class="muted">–</span>) },
+        trend && {
+          name: "Trend",
+          kind: "apart",
+          cell: ({ id }) => <Trend label={`Entries a ${trend.interval}`} values={starts.map((from) => trend.counts.find((one) => one.from === from && one.embeddable_id === id)?.entries ?? 0)} />,
+        },
+        {
+          name: "Links",
+          head: <span class="hidden">Links</span>,
+          kind: "links apart whole",
+          cell: ({ id }) => (
+            <>
+              <a href={address(project, "answers", id)}>Answers</a> <a href={address(project, "embeddables", id)}>Versions</a> <a href={list(id)}>Entries</a>
+            </>
+          ),
+        },
+      ]}
+    />
   );
 }

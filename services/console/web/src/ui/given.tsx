@@ -11,6 +11,7 @@ import { useState } from "preact/hooks";
 import { Share } from "./bars.tsx";
 import { Latest } from "./latest.tsx";
 import { Change, Text } from "./parts.tsx";
+import { Table } from "./table.tsx";
 
 interface Props {
   project: string;
@@ -46,6 +47,8 @@ export function Given(props: Props) {
 interface Row {
   name: string;
   entries: number;
+  /** Whether the row stands for all answers that are not listed. */
+  other?: boolean;
   /** The share in the period before, if it is known. */
   old?: number | undefined;
   /** The list of the entries. */
@@ -75,7 +78,7 @@ function rowsOf({ project, of, name, given: { values }, before }: Props, sorted 
 function Choices(props: Props & { answered: number }) {
   const { values, others } = props.given;
   const numbers = others === 0 && values.every(({ value }) => isNumber(value));
-  return values.length + others > 0 ? <Table heading="Answer" rows={rowsOf(props, numbers ? ascending(values) : values)} others={others} answered={props.answered} changes={props.before !== undefined} /> : null;
+  return values.length + others > 0 ? <Counts heading="Answer" rows={rowsOf(props, numbers ? ascending(values) : values)} others={others} answered={props.answered} changes={props.before !== undefined} /> : null;
 }
 
 function Numbers(props: Props & { answered: number }) {
@@ -91,10 +94,10 @@ function Numbers(props: Props & { answered: number }) {
           Median <b data-figure="median">{figure(numbers.median)}</b>{before?.numbers && <span class="muted"> ({figure(before.numbers.median)} before)</span>}, half of them from {figure(numbers.lower_quartile)} to {figure(numbers.upper_quartile)}, all from <span data-figure="minimum">{whole ? exact.least : figure(numbers.minimum)}</span> to <span data-figure="maximum">{whole ? exact.greatest : figure(numbers.maximum)}</span>.
         </p>
       )}
-      <Table heading="Range" rows={ranges} others={whole ? 0 : answered - (numbers?.entries ?? 0)} answered={answered} />
+      <Counts heading="Range" rows={ranges} others={whole ? 0 : answered - (numbers?.entries ?? 0)} answered={answered} />
       {values.length > 0 && <details>
         <summary class="small">{whole ? "Each number" : `The ${values.length} most frequent numbers`}</summary>
-        <Table heading="Answer" rows={rowsOf(props, whole ? ascending(values) : values)} others={others} answered={answered} complete />
+        <Counts heading="Answer" rows={rowsOf(props, whole ? ascending(values) : values)} others={others} answered={answered} complete />
       </details>}
     </>
   );
@@ -112,7 +115,7 @@ function Texts(props: Props & { answered: number }) {
       {often.length > 0 && (
         <details>
           <summary class="small">Answers that were given more than once</summary>
-          <Table heading="Answer" rows={rowsOf(props, often)} others={0} answered={props.answered} />
+          <Counts heading="Answer" rows={rowsOf(props, often)} others={0} answered={props.answered} />
         </details>
       )}
     </>
@@ -123,40 +126,22 @@ function Texts(props: Props & { answered: number }) {
 const rowsAtFirst = 10;
 const rowsMore = 2;
 
-/** Table shows how many entries gave each answer. Shares, and their changes, are of those with an answer. */
-function Table({ heading, rows, others, answered, changes = false, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; changes?: boolean; complete?: boolean }) {
+/** Counts shows how many entries gave each answer. Shares, and their changes, are of those with an answer. */
+function Counts({ heading, rows, others, answered, changes = false, complete = false }: { heading: string; rows: Row[]; others: number; answered: number; changes?: boolean; complete?: boolean }) {
   const [wanted, setWanted] = useState(complete);
   const all = wanted || rows.length <= rowsAtFirst + rowsMore;
   return (
     <>
-      <table class="values">
-        <thead>
-          <tr>
-            <th scope="col">{heading}</th>
-            <th scope="col" class="number">Entries</th>
-            <th scope="col" class="number">Share</th>
-            {changes && <th scope="col" class="number">Change</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {(all ? rows : rows.slice(0, rowsAtFirst)).map(({ name, entries, old, to }, i) => (
-            <tr key={i}>
-              <th scope="row"><div><span class="wrap"><Text>{name}</Text></span> <Share first={entries / answered} /></div></th>
-              <td class="number">{to ? <a href={to}>{count(entries)}</a> : count(entries)}</td>
-              <td class="number">{percent(entries / answered)}</td>
-              {changes && <td class="number muted">{old === undefined ? "–" : <Change now={entries / answered} old={old} points />}</td>}
-            </tr>
-          ))}
-          {all && others > 0 && (
-            <tr>
-              <th scope="row" class="muted"><div><span>Other answers</span> <Share first={0} second={others / answered} /></div></th>
-              <td class="number">{count(others)}</td>
-              <td class="number">{percent(others / answered)}</td>
-              {changes && <td class="number muted">–</td>}
-            </tr>
-          )}
-        </tbody>
-      </table>
+      <Table
+        kind="values"
+        rows={!all ? rows.slice(0, rowsAtFirst) : others > 0 ? [...rows, { name: "Other answers", entries: others, other: true }] : rows}
+        columns={[
+          { name: heading, heads: true, cell: ({ name, entries, other }) => <div><span class={other ? "muted" : "wrap"}><Text>{name}</Text></span> <Share first={other ? 0 : entries / answered} second={other ? entries / answered : 0} /></div> },
+          { name: "Entries", kind: "number", cell: ({ entries, to }) => (to ? <a href={to}>{count(entries)}</a> : count(entries)) },
+          { name: "Share", kind: "number", cell: ({ entries }) => percent(entries / answered) },
+          changes && { name: "Change", kind: "number muted", cell: ({ entries, old }) => (old === undefined ? "–" : <Change now={entries / answered} old={old} points />) },
+        ]}
+      />
       {!all && <p class="actions"><button type="button" class="quiet small" onClick={() => setWanted(true)}>Show all {rows.length} answers</button></p>}
     </>
   );

@@ -9,6 +9,7 @@ import { longest, shortest } from "../search.ts";
 import { count, counted } from "../time.ts";
 import { Text, Time } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
+import { Table } from "./table.tsx";
 
 /** How many answers are shown, and in how many of the newest entries they are looked for. */
 const mostAnswers = 20;
@@ -59,22 +60,14 @@ export function Latest({ project, of, name, answered }: { project: string; of: O
           <>
             {answers.length < enough && <p class="muted small">{counted(answers.length, "answer", "answers")} in the newest {count(seen)} entries.</p>}
             {answers.length > 0 && (
-              <table class="values">
-                <thead>
-                  <tr>
-                    <th scope="col">Answer</th>
-                    <th scope="col" class="number">Entry</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {answers.map(({ entry, text }) => (
-                    <tr key={entry.entry_id}>
-                      <td class="wrap"><Text>{text.length > longestAnswer ? `${text.slice(0, longestAnswer)}…` : text}</Text></td>
-                      <td class="number"><a href={address(project, "entries", entry.entry_id)}><Time at={entry.created_at} /></a></td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <Table
+                kind="values"
+                rows={answers}
+                columns={[
+                  { name: "Answer", kind: "wrap", cell: ({ text }) => <Text>{text.length > longestAnswer ? `${text.slice(0, longestAnswer)}…` : text}</Text> },
+                  { name: "Entry", kind: "number", cell: ({ entry }) => <a href={address(project, "entries", entry.entry_id)}><Time at={entry.created_at} /></a> },
+                ]}
+              />
             )}
           </>
         )}

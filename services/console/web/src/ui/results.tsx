@@ -9,6 +9,7 @@ import { address } from "../router.ts";
 import { count, day, percent } from "../time.ts";
 import { Change, Text } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
+import { Table } from "./table.tsx";
 
 interface Measured {
   variant: Variant;
@@ -142,26 +143,23 @@ function Comparison({ project, e, measured, ran }: { project: string; e: Experim
     <>
       {said && <p data-conclusion><Text>{said}</Text></p>}
       {several && others.length > 0 && <p class="muted small" data-metric><Text>{`Compared by the completion rate, which entries can measure. They cannot measure ${others.join(" and ")}, which the experiment should change.`}</Text></p>}
-      <table class="results" role="table">
-        <thead role="rowgroup">
-          <tr role="row">
-            <th role="columnheader" scope="col">Variant</th>
-            {["Entries", "Completed", "Completion rate"].map((name) => <th key={name} role="columnheader" scope="col" class="number">{name}</th>)}
-            {several && <th role="columnheader" scope="col">Against <Text>{against}</Text></th>}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {[control, ...measured.filter((one) => one !== control)].map((one) => (
-            <tr role="row" key={one.variant.key} data-variant={one.variant.key}>
-              <th role="rowheader" scope="row" class="wrap"><a href={funnelOf(project, e, one.variant, ran)}><Text>{nameOfVariant(one.variant)}</Text></a></th>
-              <td role="cell" class="number" data-name="Entries">{number(one.entries, listOf(project, e, one, ran))}</td>
-              <td role="cell" class="number" data-name="Completed">{number(one.completed, listOf(project, e, one, ran, "true"))}</td>
-              <td role="cell" class="number" data-name="Completion rate">{one.entries > 0 ? percent(one.completed / one.entries) : "–"}</td>
-              {several && <td role="cell" class={one === control ? "against control" : "against"} data-name={`Against ${against}`}>{one === control ? <span class="muted">–</span> : <Against one={one} control={control} verdict={verdicts.get(one) || unsure(ran)} />}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        kind="results"
+        rows={[control, ...measured.filter((one) => one !== control)]}
+        attributes={(one) => ({ "data-variant": one.variant.key, class: one === control ? "control" : undefined })}
+        columns={[
+          { name: "Variant", kind: "wrap", heads: true, cell: (one) => <a href={funnelOf(project, e, one.variant, ran)}><Text>{nameOfVariant(one.variant)}</Text></a> },
+          { name: "Entries", kind: "number", cell: (one) => number(one.entries, listOf(project, e, one, ran)) },
+          { name: "Completed", kind: "number", cell: (one) => number(one.completed, listOf(project, e, one, ran, "true")) },
+          { name: "Completion rate", kind: "number", cell: (one) => percent(one.completed / one.entries) },
+          several && {
+            name: `Against ${against}`,
+            head: <>Against <Text>{against}</Text></>,
+            kind: "against",
+            cell: (one) => (one === control ? <span class="muted">–</span> : <Against one={one} control={control} verdict={verdicts.get(one) || unsure(ran)} />),
+          },
+        ]}
+      />
       {several && (
         <details class="small">
           <summary class="small">How sure this is</summary>
