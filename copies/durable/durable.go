@@ -3,6 +3,7 @@
 package durable
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +14,19 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// WriteFile writes data to a temporary file and renames it to path, so that the file at path is replaced at once. When
-// WriteFile returns nil, the data is on disk, except that Windows may write the name later.
-func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+// WriteJSON writes value to the file at path as indented JSON, as [WriteFile] does.
+func WriteJSON(path string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, append(data, '\n'))
+}
+
+// WriteFile writes data to a temporary file and renames it to path, so that the file at path is replaced at once. Only the
+// owner may read the file. When WriteFile returns nil, the data is on disk, except that Windows may write the name later.
+func WriteFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // its mode is 0600
 	if err != nil {
 		return err
 	}
@@ -26,9 +36,6 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
@@ -59,16 +66,16 @@ func RemoveIfThere(path string) error {
 }
 
 // MkdirAll makes the folder at path and its parents, where they are missing. When MkdirAll returns nil, the new folders
-// are on disk, except on Windows. A file at path is not an error.
-func MkdirAll(path string, mode fs.FileMode) error {
+// are on disk, except on Windows. Only the owner may enter the new folders. A file at path is not an error.
+func MkdirAll(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := MkdirAll(filepath.Dir(path), mode); err != nil {
+	if err := MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
 	// Another goroutine may make the folder meanwhile.
-	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncFolder(filepath.Dir(path))

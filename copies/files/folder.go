@@ -61,10 +61,10 @@ func (f *folder) open(_ context.Context, name string) (part, error) {
 
 func (f *folder) write(_ context.Context, name string, data []byte) error {
 	path := filepath.Join(f.path, name)
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return durable.WriteFile(path, data, 0o600)
+	return durable.WriteFile(path, data)
 }
 
 func (f *folder) replace(ctx context.Context, name string, data []byte, _ string) (string, error) {

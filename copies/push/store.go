@@ -68,7 +68,7 @@ func (f *file) open(context.Context) ([]byte, error) {
 }
 
 func (f *file) save(_ context.Context, data []byte) error {
-	return durable.WriteFile(f.path, data, 0o600)
+	return durable.WriteFile(f.path, data)
 }
 
 func (f *file) close() error { return f.lock.Release() }

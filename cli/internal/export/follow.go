@@ -231,7 +231,7 @@ func (f *follower) keep(next position) error {
 	if !changed || f.CursorFile == "" {
 		return nil
 	}
-	return writeJSON(f.CursorFile, next)
+	return durable.WriteJSON(f.CursorFile, next)
 }
 
 // lineCounter passes bytes on to its Writer, and counts the line breaks in n.

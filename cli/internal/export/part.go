@@ -199,21 +199,12 @@ func (p *part) settle(at mark) error {
 		if err := p.file.Sync(); err != nil {
 			return err
 		}
-		if err := writeJSON(statePath(p.path), progress{p.query, at}); err != nil {
+		if err := durable.WriteJSON(statePath(p.path), progress{p.query, at}); err != nil {
 			return err
 		}
 	}
 	p.at = at
 	return nil
-}
-
-// writeJSON writes value to the file at path, for its owner alone.
-func writeJSON(path string, value any) error {
-	b, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, append(b, '\n'), 0o600)
 }
 
 // finish publishes the complete export. If convert is not nil, finish first converts the settled records.

@@ -57,11 +57,7 @@ func (s state) write(path string) error {
 	if path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := durable.WriteFile(path, append(b, '\n'), 0o600); err != nil {
+	if err := durable.WriteJSON(path, s); err != nil {
 		return fmt.Errorf("the state of the import: %w; name another place by --state", err)
 	}
 	return nil

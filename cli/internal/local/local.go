@@ -255,5 +255,5 @@ func writeEnv(path string, variables [][2]string) error {
 	for _, v := range variables {
 		fmt.Fprintf(&b, "export %s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
 	}
-	return durable.WriteFile(path, []byte(b.String()), 0o600)
+	return durable.WriteFile(path, []byte(b.String()))
 }

@@ -45,7 +45,7 @@ func (r *run) writeDemoManifests(port int) error {
 		return err
 	}
 	text := fmt.Sprintf(demoManifests, demo.ProjectID, DemoEnvironment, port, DemoCredential, "sk_demo_"+rand.Text())
-	return durable.WriteFile(filepath.Join(proxyFolder(r.Folder), "demo.yaml"), []byte(text), 0o600)
+	return durable.WriteFile(filepath.Join(proxyFolder(r.Folder), "demo.yaml"), []byte(text))
 }
 
 const demoManifests = `# The demo's rules of the credential proxy. lectern up writes this file at each start, as the demo's third

@@ -54,10 +54,4 @@ func openState(folder string) (*state, error) {
 	return s, s.save()
 }
 
-func (s *state) save() error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(s.path, append(b, '\n'), 0o600)
-}
+func (s *state) save() error { return durable.WriteJSON(s.path, s) }

@@ -73,7 +73,7 @@ func (d *Databases) Run(s *shell.Session) error {
 		return err
 	}
 	// The file is saved before the passwords apply, because no other place has the passwords.
-	save := func() error { return durable.WriteFile(d.Secrets, manifests, 0o600) }
+	save := func() error { return durable.WriteFile(d.Secrets, manifests) }
 	did := "Executed"
 	if d.Apply {
 		err = plan.Apply(s.Context, conn, save)

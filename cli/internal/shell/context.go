@@ -92,11 +92,7 @@ func (s *Session) lockContexts(do func(all *Contexts, save func() error) error) 
 		return err
 	}
 	return do(&all, func() error {
-		content, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return err
-		}
-		return durable.WriteFile(s.ContextFile(), append(content, '\n'), 0o600)
+		return durable.WriteJSON(s.ContextFile(), all)
 	})
 }
 
