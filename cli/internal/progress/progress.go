@@ -13,38 +13,32 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Bar is a progress bar on a terminal. Without a terminal, a Bar only passes on the lines of [Bar.Write].
+// Bar is a progress bar on a terminal. Without a terminal, and for a quiet command, a Bar only passes on the lines of
+// [Bar.Write].
 type Bar struct {
 	out  io.Writer
-	pool *mpb.Progress // nil where there is no terminal
+	pool *mpb.Progress // nil for a bar that is not shown
 	bar  *mpb.Bar
 	text atomic.Pointer[string]
 }
 
 // Bytes starts a bar on w that shows the bytes so far, the total and the remaining time. If total is not positive, the
-// total is unknown: the bar is a spinner with the text of [Bar.Set].
-func Bytes(w io.Writer, total int64) *Bar {
-	if total <= 0 {
-		return open(w, 0, nil)
-	}
-	return open(w, total, []decor.Decorator{
+// total is unknown: the bar is a spinner with the text of [Bar.Set]. For a quiet command, nothing is shown.
+func Bytes(w io.Writer, quiet bool, total int64) *Bar {
+	return open(w, quiet, total, []decor.Decorator{
 		decor.CountersKibiByte("% .1f of % .1f"), decor.Name("  "), decor.Percentage(),
 		decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO),
 	})
 }
 
-// Count starts a bar on w that shows the percentage of total records and the remaining time. If total is not positive,
-// the total is unknown: the bar is a spinner with the text of [Bar.Set].
-func Count(w io.Writer, total int64) *Bar {
-	if total <= 0 {
-		return open(w, 0, nil)
-	}
-	return open(w, total, []decor.Decorator{decor.Percentage(), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)})
+// Count starts a bar as [Bytes] does, that shows the percentage of total records and the remaining time.
+func Count(w io.Writer, quiet bool, total int64) *Bar {
+	return open(w, quiet, total, []decor.Decorator{decor.Percentage(), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)})
 }
 
-func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
+func open(w io.Writer, quiet bool, total int64, right []decor.Decorator) *Bar {
 	b := &Bar{out: w}
-	if !Shown(w) {
+	if quiet || !Shown(w) {
 		return b
 	}
 	w = terminalOf(w)
@@ -56,8 +50,8 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 		return ""
 	}))
 	var style mpb.BarFillerBuilder = mpb.BarStyle()
-	if total == 0 {
-		style = mpb.SpinnerStyle().PositionLeft()
+	if total <= 0 {
+		total, style, right = 0, mpb.SpinnerStyle().PositionLeft(), nil
 	}
 	b.bar = b.pool.New(total, style, left, mpb.AppendDecorators(right...), mpb.BarRemoveOnComplete())
 	return b
@@ -82,7 +76,7 @@ func terminalOf(w io.Writer) io.Writer {
 	return w
 }
 
-// Set moves the bar to n, and shows the formatted text before the bar. Without a terminal, Set does nothing.
+// Set moves the bar to n, and shows the formatted text before the bar.
 func (b *Bar) Set(n int64, format string, args ...any) {
 	if b.pool == nil {
 		return
@@ -91,7 +85,7 @@ func (b *Bar) Set(n int64, format string, args ...any) {
 	b.bar.SetCurrent(n)
 }
 
-// Done removes the bar from the terminal. Without a terminal, Done does nothing.
+// Done removes the bar from the terminal. Done may be called more than once.
 func (b *Bar) Done() {
 	if b.pool == nil {
 		return
@@ -100,7 +94,7 @@ func (b *Bar) Done() {
 	b.pool.Wait()
 }
 
-// Write prints lines above the bar. Without a terminal, Write passes the lines on to the bar's writer.
+// Write prints lines above the bar, or passes the lines on to the bar's writer if the bar is not shown.
 func (b *Bar) Write(p []byte) (int, error) {
 	if b.pool == nil { // mpb would lose them
 		return b.out.Write(p)

@@ -139,20 +139,9 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 	if o.Query.Format == export.Parquet && s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	}
-	var bar *progress.Bar
-	notes := s.Err
-	if !s.Quiet {
-		bar = progress.Count(s.Err, int64(f.Limit))
-		notes = bar
-	}
-	done := func() {
-		if bar != nil {
-			bar.Done()
-			bar = nil
-		}
-	}
-	defer done()
-	reader, err := openerOf(api, l)(shell.Patient(f.Retries+1), notes)
+	bar := progress.Count(s.Err, s.Quiet, int64(f.Limit))
+	defer bar.Done()
+	reader, err := openerOf(api, l)(shell.Patient(f.Retries+1), bar)
 	if err != nil {
 		return err
 	}
@@ -160,18 +149,16 @@ func (f exportFlags) export(s *shell.Session, api shell.APIFlags, l list, set *c
 		return reader.Raw(ctx, list, cursor, limit, receive)
 	}
 	o.PageSize, o.Path, o.Stream, o.Restart = f.PageSize, f.Out, s.Out, f.NoResume
-	if bar != nil {
-		total := 0
-		o.Progress = func(records int, bytes int64) {
-			total = records
-			bar.Set(int64(records), "%d %s, %s", records, what, size(bytes))
-		}
-		o.Converted = func(records int) { bar.Set(int64(records), "%d of %d %s as %s", records, total, what, o.Query.Format) }
+	total := 0
+	o.Progress = func(records int, bytes int64) {
+		total = records
+		bar.Set(int64(records), "%d %s, %s", records, what, size(bytes))
 	}
+	o.Converted = func(records int) { bar.Set(int64(records), "%d of %d %s as %s", records, total, what, o.Query.Format) }
 	long := false
 	o.Long = func() { long = true }
 	result, err := export.Run(s.Context, o)
-	done()
+	bar.Done()
 	if err != nil {
 		if result.Records > 0 && f.Out != "" && !errors.Is(err, io.ErrShortWrite) {
 			s.Note("%d %s are complete in %s.part. Run the command again to continue.", result.Records, what, f.Out)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"time"
 
@@ -81,16 +80,16 @@ func (f *Sync) Run(s *shell.Session) error {
 	if err != nil {
 		return err
 	}
-	report = newSyncReport(s, s.Quiet, f.Follow)
-	defer report.done()
-	metrics, err := f.serve(s, report.notes)
+	report = newSyncReport(s, f.Follow)
+	defer report.Done()
+	metrics, err := f.serve(s, report)
 	if err != nil {
 		return err
 	}
 	defer metrics.close()
 	retry := shell.Patient(f.Retries + 1)
 	retry.Notify = metrics.apiFailed
-	reader, err := f.Client(retry, report.notes)
+	reader, err := f.Client(retry, report)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (f *Sync) Run(s *shell.Session) error {
 		Client: reader, Source: f.source(), Destination: to, Mask: mask, Query: f.Query(), Follow: f.Follow, PageSize: f.PageSize, Attempts: attempts,
 		Progress: func(p copies.Progress) { report.show(p); metrics.show(p) },
 		Notify: func(err error, wait time.Duration) {
-			shell.Notifier(report.notes)(err, wait)
+			shell.Notifier(report)(err, wait)
 			metrics.destinationFailed()
 		},
 		Note: report.note,
@@ -111,7 +110,7 @@ func (f *Sync) Run(s *shell.Session) error {
 		return verify(s, o, to, f.Repair)
 	}
 	result, err := copies.Run(s.Context, o)
-	report.done()
+	report.Done()
 	for _, remark := range to.Remarks() {
 		s.Note("%s", remark)
 	}
@@ -162,26 +161,20 @@ func (f *Sync) destination(s *shell.Session, mask *copies.Mask, note func(text s
 // syncReport shows the progress of a sync: a bar on a terminal, and otherwise a line a minute. A quiet command shows
 // nothing.
 type syncReport struct {
-	notes   io.Writer
-	bar     *progress.Bar
-	quiet   bool
-	endless bool // the bar counts changes, since there is no end
-	now     func() time.Time
-	next    time.Time // of the next line; zero: there are none
+	*progress.Bar
+	quiet bool
+	now   func() time.Time
+	next  time.Time // of the next line; zero: there are none
 }
 
-func newSyncReport(s *shell.Session, quiet, endless bool) *syncReport {
-	r := &syncReport{notes: s.Err, quiet: quiet, endless: endless, now: s.Now}
-	switch {
-	case quiet:
-	case progress.Shown(s.Err):
-		var total int64 = 100
-		if endless {
-			total = 0
-		}
-		r.bar = progress.Count(s.Err, total)
-		r.notes = r.bar
-	default:
+// newSyncReport starts a report. A sync without an end has a bar without a percentage.
+func newSyncReport(s *shell.Session, endless bool) *syncReport {
+	var total int64 = 100
+	if endless {
+		total = 0
+	}
+	r := &syncReport{Bar: progress.Count(s.Err, s.Quiet, total), quiet: s.Quiet, now: s.Now}
+	if !s.Quiet && !progress.Shown(s.Err) {
 		r.next = s.Now().Add(shell.NoteEvery)
 	}
 	return r
@@ -190,7 +183,7 @@ func newSyncReport(s *shell.Session, quiet, endless bool) *syncReport {
 // note prints text as a line above the bar, unless the command is quiet.
 func (r *syncReport) note(text string) {
 	if !r.quiet {
-		fmt.Fprintln(r.notes, text)
+		fmt.Fprintln(r, text)
 	}
 }
 
@@ -200,22 +193,9 @@ func (r *syncReport) show(p copies.Progress) {
 		standing = fmt.Sprintf("about %d%% of the way", p.Percent())
 	}
 	text := fmt.Sprintf("%s, %s, %s", counted(p.Changes, "change", "changes"), size(p.Bytes), standing)
-	now := r.now()
-	switch {
-	case r.bar != nil && r.endless:
-		r.bar.Set(p.Changes, "%s", text)
-	case r.bar != nil:
-		r.bar.Set(p.Percent(), "%s", text)
-	case !r.next.IsZero() && !now.Before(r.next):
-		fmt.Fprintf(r.notes, "%s copied %s\n", now.UTC().Format(time.RFC3339), text)
+	r.Set(p.Percent(), "%s", text)
+	if now := r.now(); !r.next.IsZero() && !now.Before(r.next) {
+		fmt.Fprintf(r, "%s copied %s\n", now.UTC().Format(time.RFC3339), text)
 		r.next = now.Add(shell.NoteEvery)
-	}
-}
-
-// done removes the bar from the terminal. done may be called more than once.
-func (r *syncReport) done() {
-	if r.bar != nil {
-		r.bar.Done()
-		r.bar = nil
 	}
 }

@@ -14,7 +14,7 @@ func TestSyncReportsOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	report := newSyncReport(&shell.Session{Err: &out, Now: func() time.Time { return now }}, false, false)
+	report := newSyncReport(&shell.Session{Err: &out, Now: func() time.Time { return now }}, false)
 	for range 150 {
 		report.show(copies.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
 		now = now.Add(time.Second)

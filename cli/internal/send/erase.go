@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -99,9 +100,9 @@ func (e *Erase) removeProject(s *shell.Session) error {
 	if err := e.confirm(s); err != nil {
 		return err
 	}
-	removed := map[string]int{}
-	count := newCounter(s, 0)
-	defer count.done()
+	removed, all := map[string]int{}, 0
+	bar := progress.Count(s.Err, s.Quiet, 0)
+	defer bar.Done()
 	for more := true; more; {
 		some, err := admin.RemoveProject(s.Context, e.Project)
 		if err != nil {
@@ -109,11 +110,12 @@ func (e *Erase) removeProject(s *shell.Session) error {
 		}
 		for record, n := range some.Records {
 			removed[record] += n
-			count.add(n, "%d records")
+			all += n
 		}
+		bar.Set(int64(all), "%d records", all)
 		more = some.More
 	}
-	count.done()
+	bar.Done()
 	return e.PrintValue(s, removed)
 }
 

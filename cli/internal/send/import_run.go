@@ -53,9 +53,12 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 	if o.State == "" && total >= 0 {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
-	report := reporter{notes: s.Err, quiet: s.Quiet}
+	report := reporter{quiet: s.Quiet}
 	o.Guessed, o.Noted = report.guessed, report.noted
-	done := func() {}
+	bar := progress.Bytes(s.Err, s.Quiet || f.DryRun, max(total, 0))
+	defer bar.Done()
+	report.notes = bar
+	o.Progress = func(n int64) { bar.Set(n, "%s", o.Shape.Resource) }
 	if f.DryRun {
 		report.dry = dryIngest(o.Shape.Resource)
 		o.State, o.Send = "", dryBatch(report.dry, s.Out)
@@ -63,18 +66,11 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 		if f.IngestAPIKey == "" {
 			return shell.Usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
 		}
-		if !s.Quiet {
-			bar := progress.Bytes(s.Err, max(total, 0))
-			done = bar.Done
-			report.notes = bar
-			o.Progress = func(n int64) { bar.Set(n, "%s", o.Shape.Resource) }
-		}
 		retry := shell.Patient(f.Retries + 1)
 		retry.Notify = shell.Notifier(report.notes)
 		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.IngestAPIKey),
 			client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 		if err != nil {
-			done()
 			return shell.Usage(fmt.Errorf("--internal-url: %w", err))
 		}
 		o.Target = target(f.InternalURL, o)
@@ -84,7 +80,7 @@ func runImport(s *shell.Session, f importFlags, o load.Options) error {
 	}
 	o.Rejected = report.rejected
 	result, err := load.Run(s.Context, o)
-	done()
+	bar.Done()
 	return report.end(s, f, o.Shape.Resource, result, err)
 }
 

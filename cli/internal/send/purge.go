@@ -3,6 +3,7 @@ package send
 import (
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -57,21 +58,21 @@ func (p *Purge) Run(s *shell.Session) error {
 		return p.PrintValue(s, found)
 	}
 	var removed client.Removed
-	count := newCounter(s, int64(found.Entries))
-	defer count.done()
+	bar := progress.Count(s.Err, s.Quiet, int64(found.Entries))
+	defer bar.Done()
 	cursor := ""
 	for more := true; more; {
 		some, err := admin.PurgeFrom(s.Context, p.Project, before, false, cursor)
 		removed.Entries += some.Entries
 		removed.Events += some.Events
 		if err != nil {
-			count.done()
+			bar.Done()
 			s.Note("%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
 			return shell.AdviseAdministrator(err)
 		}
-		count.add(some.Entries, "%d entries with %d events", removed.Events)
+		bar.Set(int64(removed.Entries), "%d entries with %d events", removed.Entries, removed.Events)
 		more, cursor = some.Unfinished(), some.Cursor
 	}
-	count.done()
+	bar.Done()
 	return p.PrintValue(s, removed)
 }
