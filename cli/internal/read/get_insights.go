@@ -11,8 +11,10 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// insightFlags are the flags that select the entries of an insight, such as a count or a funnel.
+// insightFlags are the flags of a command that prints an insight, such as a count or a funnel. Most of them select the
+// entries of the insight.
 type insightFlags struct {
+	shell.APIFlags
 	CreatedAfter  shell.Moment `help:"Only entries created after this time: RFC 3339, or a date." placeholder:"TIME"`
 	CreatedBefore shell.Moment `help:"Only entries created before this time." placeholder:"TIME"`
 	UpdatedAfter  shell.Moment `help:"Only entries updated after this time." placeholder:"TIME"`
@@ -22,6 +24,7 @@ type insightFlags struct {
 	FurthestPage  *int64       `help:"Only entries whose furthest page has this index, of one embeddable." placeholder:"N"`
 	Answer        string       `help:"Only entries with this answer: JSON, such as '\"Yes\"' or 100." placeholder:"JSON"`
 	AnswerKey     string       `help:"The key of entry_data that has the answer." placeholder:"KEY"`
+	shell.OutputFlags
 }
 
 func (f insightFlags) filter(embeddableID string) client.InsightFilter {
@@ -35,8 +38,8 @@ func (f insightFlags) filter(embeddableID string) client.InsightFilter {
 
 // print reads an insight from the API and prints its JSON. In the format table, each list in nested becomes a separate
 // table after the other fields.
-func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.OutputFlags, of client.List, nested ...string) error {
-	reader, err := api.Client(shell.Interactive(), s.Err)
+func (f insightFlags) print(s *shell.Session, of client.List, nested ...string) error {
+	reader, err := f.Client(shell.Interactive(), s.Err)
 	if err != nil {
 		return err
 	}
@@ -44,10 +47,10 @@ func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.Outp
 	if err != nil {
 		return err
 	}
-	if out.Format(s) != "table" || len(nested) == 0 {
-		return out.Print(s, body)
+	if f.Format(s) != "table" || len(nested) == 0 {
+		return f.Print(s, body)
 	}
-	if err := out.Print(s, without(body, nested)); err != nil {
+	if err := f.Print(s, without(body, nested)); err != nil {
 		return err
 	}
 	for _, path := range nested {
@@ -63,7 +66,7 @@ func (f insightFlags) print(s *shell.Session, api shell.APIFlags, out shell.Outp
 			continue
 		}
 		fmt.Fprintln(s.Out)
-		if err := out.Print(s, without([]byte("["+strings.Join(rows, ",")+"]"), nested)); err != nil {
+		if err := f.Print(s, without([]byte("["+strings.Join(rows, ",")+"]"), nested)); err != nil {
 			return err
 		}
 	}
@@ -105,9 +108,7 @@ func without(body []byte, paths []string) []byte {
 }
 
 type getCounts struct {
-	shell.APIFlags
 	insightFlags
-	shell.OutputFlags
 	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
 	Interval     string `enum:"hour,day,week,month,all," default:"" help:"hour, day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	By           string `enum:"none,embeddable,version," default:"" help:"Split by embeddable or version." placeholder:"WHAT"`
@@ -131,13 +132,11 @@ Examples:
 // Run prints the number of created entries in each interval.
 func (g *getCounts) Run(s *shell.Session) error {
 	q := client.CountQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, By: g.By, Timezone: g.Timezone, ContactID: g.ContactID, GroupID: g.GroupID, Search: g.Search, AtMost: g.AtMost}
-	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project))
+	return g.print(s, q.List(g.Project))
 }
 
 type getOverview struct {
-	shell.APIFlags
 	insightFlags
-	shell.OutputFlags
 	EmbeddableID string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
 	Interval     string `enum:"hour,day,week,month,all," default:"" help:"hour, day, which is the default, week, month or all." placeholder:"INTERVAL"`
 	Timezone     string `help:"Where days begin: an IANA name. Default: UTC." placeholder:"ZONE"`
@@ -157,13 +156,11 @@ Examples:
 // tables.
 func (g *getOverview) Run(s *shell.Session) error {
 	q := client.OverviewQuery{InsightFilter: g.filter(g.EmbeddableID), Interval: g.Interval, Timezone: g.Timezone}
-	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "intervals", "embeddables")
+	return g.print(s, q.List(g.Project), "intervals", "embeddables")
 }
 
 type getFunnel struct {
-	shell.APIFlags
 	insightFlags
-	shell.OutputFlags
 	By           string `enum:"none,version," default:"" help:"version: a funnel for each version." placeholder:"WHAT"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 }
@@ -182,13 +179,11 @@ Examples:
 // version.
 func (g *getFunnel) Run(s *shell.Session) error {
 	q := client.FunnelQuery{InsightFilter: g.filter(g.EmbeddableID), ByVersion: g.By == "version"}
-	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "pages")
+	return g.print(s, q.List(g.Project), "pages")
 }
 
 type getAnswers struct {
-	shell.APIFlags
 	insightFlags
-	shell.OutputFlags
 	Values       int    `help:"Without KEY: how many values the first 100 keys have, at most 50." placeholder:"N"`
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 	Key          string `arg:"" optional:"" help:"A top-level key of entry_data. Without one, the keys that there are."`
@@ -208,5 +203,5 @@ Examples:
 // Run prints the values of one key of entry_data, or the keys of the embeddable's entries if no key was given.
 func (g *getAnswers) Run(s *shell.Session) error {
 	q := client.AnswerQuery{InsightFilter: g.filter(g.EmbeddableID), Key: g.Key, Values: g.Values}
-	return g.insightFlags.print(s, g.APIFlags, g.OutputFlags, q.List(g.Project), "keys", "values", "numbers", "numbers.bins")
+	return g.print(s, q.List(g.Project), "keys", "values", "numbers", "numbers.bins")
 }

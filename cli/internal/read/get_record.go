@@ -1,10 +1,28 @@
 package read
 
-import "github.com/lectern-dev/lectern/cli/internal/shell"
+import (
+	"github.com/lectern-dev/lectern/cli/internal/shell"
+	"github.com/lectern-dev/lectern/client"
+)
 
-type getEntry struct {
+// recordFlags are the flags of a command of lectern get that prints one record.
+type recordFlags struct {
 	shell.APIFlags
 	shell.OutputFlags
+}
+
+// print prints the record that read returns. open makes the client for read.
+func (f recordFlags) print(s *shell.Session, open opener, read func(*client.Client) ([]byte, error)) error {
+	reader, err := open(shell.Interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := read(reader)
+	return f.PrintOne(s, body, err)
+}
+
+type getEntry struct {
+	recordFlags
 	ID string `arg:"" help:"The entry's id."`
 }
 
@@ -18,17 +36,11 @@ func (getEntry) Help() string {
 
 // Run prints the entry with the given id.
 func (g *getEntry) Run(s *shell.Session) error {
-	reader, err := g.Client(shell.Interactive(), s.Err)
-	if err != nil {
-		return err
-	}
-	body, err := reader.EntryJSON(s.Context, g.Project, g.ID)
-	return g.PrintOne(s, body, err)
+	return g.print(s, g.Client, func(c *client.Client) ([]byte, error) { return c.EntryJSON(s.Context, g.Project, g.ID) })
 }
 
 type getEmbeddable struct {
-	shell.APIFlags
-	shell.OutputFlags
+	recordFlags
 	ID string `arg:"" help:"The embeddable's id."`
 }
 
@@ -42,17 +54,11 @@ func (getEmbeddable) Help() string {
 
 // Run prints the embeddable with the given id, including its definition.
 func (g *getEmbeddable) Run(s *shell.Session) error {
-	reader, err := g.Client(shell.Interactive(), s.Err)
-	if err != nil {
-		return err
-	}
-	body, err := reader.EmbeddableJSON(s.Context, g.Project, g.ID)
-	return g.PrintOne(s, body, err)
+	return g.print(s, g.Client, func(c *client.Client) ([]byte, error) { return c.EmbeddableJSON(s.Context, g.Project, g.ID) })
 }
 
 type getVersion struct {
-	shell.APIFlags
-	shell.OutputFlags
+	recordFlags
 	EmbeddableID string `arg:"" help:"The embeddable's id."`
 	Number       int64  `arg:"" help:"The version's number."`
 }
@@ -71,17 +77,13 @@ Examples:
 
 // Run prints one version of an embeddable, including the definition in that version.
 func (g *getVersion) Run(s *shell.Session) error {
-	reader, err := g.Client(shell.Interactive(), s.Err)
-	if err != nil {
-		return err
-	}
-	body, err := reader.VersionJSON(s.Context, g.Project, g.EmbeddableID, g.Number)
-	return g.PrintOne(s, body, err)
+	return g.print(s, g.Client, func(c *client.Client) ([]byte, error) {
+		return c.VersionJSON(s.Context, g.Project, g.EmbeddableID, g.Number)
+	})
 }
 
 type getExperiment struct {
-	shell.APIFlags
-	shell.OutputFlags
+	recordFlags
 	History bool   `help:"Print all changes of its status, the oldest first, instead."`
 	ID      string `arg:"" help:"The experiment's id."`
 }
@@ -99,22 +101,15 @@ Examples:
 
 // Run prints the experiment, or with --history all changes of its status.
 func (g *getExperiment) Run(s *shell.Session) error {
-	reader, err := g.KeylessClient(shell.Interactive(), s.Err)
-	if err != nil {
-		return err
-	}
-	read := reader.ExperimentJSON
-	if g.History {
-		read = reader.ExperimentHistoryJSON
-	}
-	body, err := read(s.Context, g.Project, g.ID)
-	return g.PrintOne(s, body, err)
+	return g.print(s, g.KeylessClient, func(c *client.Client) ([]byte, error) {
+		if g.History {
+			return c.ExperimentHistoryJSON(s.Context, g.Project, g.ID)
+		}
+		return c.ExperimentJSON(s.Context, g.Project, g.ID)
+	})
 }
 
-type getProject struct {
-	shell.APIFlags
-	shell.OutputFlags
-}
+type getProject struct{ recordFlags }
 
 // Help returns the text of lectern get project --help: the public fields of a project, and examples.
 func (getProject) Help() string {
@@ -128,10 +123,5 @@ Examples:
 
 // Run prints the public record of the project, which needs no key.
 func (g *getProject) Run(s *shell.Session) error {
-	reader, err := g.KeylessClient(shell.Interactive(), s.Err)
-	if err != nil {
-		return err
-	}
-	body, err := reader.ProjectJSON(s.Context, g.Project)
-	return g.PrintOne(s, body, err)
+	return g.print(s, g.KeylessClient, func(c *client.Client) ([]byte, error) { return c.ProjectJSON(s.Context, g.Project) })
 }

@@ -183,8 +183,11 @@ Examples:
 	lectern export experiments --status completed | jq -r '[.name, .winner_variant] | @tsv'`}
 }
 
+// opener makes a client of the API, as [shell.ServerFlags.Client] and its method KeylessClient do.
+type opener func(retry client.Retry, notes io.Writer) (*client.Client, error)
+
 // openerOf returns the function that makes a client for the list l. A keyless list needs no key.
-func openerOf(api shell.APIFlags, l list) func(client.Retry, io.Writer) (*client.Client, error) {
+func openerOf(api shell.APIFlags, l list) opener {
 	if l.about().keyless {
 		return api.KeylessClient
 	}
