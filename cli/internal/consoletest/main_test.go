@@ -127,7 +127,7 @@ func bringUp(chromium string) (*world, error) {
 				"DATABASE_ACQUIRE_TIMEOUT": "30s",
 				"TOKEN_ISSUERS":            `[{"url":"` + w.issuer.URL + `","audiences":["console"]}]`,
 			},
-			Note: func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
+			Note: func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d },
 		})
 	}()
 	atStop(func() error { cancel(); return <-ended })

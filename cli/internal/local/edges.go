@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
@@ -53,19 +52,11 @@ func (r *run) startEdge(ctx context.Context, name string, l net.Listener, enviro
 	cfg.LogOutput = log
 	ready := make(chan struct{})
 	cfg.HTTP.Public, cfg.HTTP.Ready = l, func(net.Addr, net.Addr) { close(ready) }
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	r.parts.Go(func(running context.Context) {
 		// Requests that do not end in time are cut off. This is not a fault of a stopping run.
 		if err := edge.Run(running, cfg); running.Err() == nil {
-			r.fail(fmt.Errorf("%s: %w", name, cmp.Or(err, errors.New("it ended"))))
+			r.fail(fmt.Errorf("%s: %w", name, cmp.Or(err, errEnded)))
 		}
-	}()
-	r.parts.Add(func(context.Context) error {
-		stop()
-		<-ended
-		return nil
 	})
 	select {
 	case <-ready:
@@ -75,32 +66,8 @@ func (r *run) startEdge(ctx context.Context, name string, l net.Listener, enviro
 	}
 }
 
-// finishWithin is how long in-flight requests to an edge or the third party may take after that part begins to stop.
+// finishWithin is how long in-flight requests to an edge may take after the edge begins to stop.
 const finishWithin = 3 * time.Second
 
-func (r *run) serve(name string, l net.Listener, h http.Handler) {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{
-		Handler: h, Protocols: protocols, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is no path that anybody has
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			r.fail(fmt.Errorf("%s: %w", name, err))
-		}
-	}()
-	r.parts.Add(func(ctx context.Context) error {
-		within, cancel := context.WithTimeout(ctx, finishWithin)
-		defer cancel()
-		if server.Shutdown(within) != nil {
-			// Clients that still read would delay the shutdown, so their connections are closed.
-			_ = server.Close()
-		}
-		<-ended
-		return nil
-	})
-}
+// errEnded is the error for a part that ends by itself without an error.
+var errEnded = errors.New("it ended")

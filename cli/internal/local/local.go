@@ -40,8 +40,6 @@ type Options struct {
 	Note func(format string, args ...any)
 	// Ready is called once, after the services answer requests and demo.env exists.
 	Ready func(Demo)
-	// Now returns the current time. Run never calls Now.
-	Now func() time.Time
 }
 
 // Demo has the addresses of a run, and the id and the keys of the demo project.
@@ -145,12 +143,12 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.parts.Add(func(context.Context) error { return closed(public.Close()) })
+	r.parts.AddFunc(func() { _ = public.Close() }) // its edge, if there is one, has closed the listener
 	internal, err := listen(r.ListenInternal, "--listen-internal", "LECTERN_LISTEN_INTERNAL")
 	if err != nil {
 		return err
 	}
-	r.parts.Add(func(context.Context) error { return closed(internal.Close()) })
+	r.parts.AddFunc(func() { _ = internal.Close() })
 
 	if err := durable.RemoveIfThere(EnvFile(r.Folder)); err != nil {
 		return err
@@ -238,14 +236,6 @@ func baseURL(l net.Listener) string {
 		return fmt.Sprintf("http://127.0.0.1:%d", address.Port)
 	}
 	return "http://" + address.String()
-}
-
-// closed returns err, or nil if err says that a listener was closed before.
-func closed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // writeEnv writes the variables to the file at path, in the syntax of sh. Only the user may read the file, which

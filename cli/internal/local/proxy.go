@@ -3,10 +3,13 @@ package local
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
@@ -31,7 +34,13 @@ func (r *run) startThirdParty(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the demo's third party: %w", err)
 	}
-	r.serve("third party", l, thirdparty.New())
+	server := &http.Server{Handler: thirdparty.New(), ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			r.fail(fmt.Errorf("the demo's third party: %w", err))
+		}
+	}()
+	r.parts.AddFunc(func() { _ = server.Close() }) // the proxy, which calls it, has stopped
 	if err := r.writeDemoManifests(l.Addr().(*net.TCPAddr).Port); err != nil {
 		return "", fmt.Errorf("the demo's manifests: %w", err)
 	}

@@ -1,12 +1,15 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+
+	"golang.org/x/sync/errgroup"
 
 	proxy "github.com/lectern-dev/lectern/proxy/app"
 	console "github.com/lectern-dev/lectern/services/console/app"
@@ -86,31 +89,25 @@ func row[C any](name routes.Service, parts func(*C) common, run, migrate func(co
 // startServices migrates and starts all services concurrently. startServices returns the addresses of the services
 // after all services listen.
 func (r *run) startServices(ctx context.Context, all []service, stores stores, environ map[string]string, logs logs) (map[routes.Service]address, error) {
-	type event struct {
+	type started struct {
 		name routes.Service
 		address
-		err error
 	}
+	ready := make(chan started, len(all))
 	// The services are stopped after the edges, and not by ctx.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	events := make(chan event, 2*len(all))
-	started := 0
+	var group errgroup.Group
 	r.parts.Add(func(ctx context.Context) error {
 		stop()
-		var err error
-		for range started {
-			select {
-			case e := <-events:
-				if e.err != nil && err == nil {
-					err = fmt.Errorf("stop %s: %w", e.name, e.err)
-				}
-			case <-ctx.Done():
-				return fmt.Errorf("the services do not stop: %w", ctx.Err())
-			}
+		stopped := make(chan error, 1)
+		go func() { stopped <- group.Wait() }()
+		select {
+		case err := <-stopped:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("the services do not stop: %w", ctx.Err())
 		}
-		return err
 	})
-	ready := make(chan event, len(all))
 	for _, s := range all {
 		out, err := logs(string(s.name))
 		if err != nil {
@@ -118,35 +115,28 @@ func (r *run) startServices(ctx context.Context, all []service, stores stores, e
 		}
 		own := maps.Clone(environ)
 		maps.Copy(own, stores.urls[string(s.name)])
-		started++
-		go func() {
+		group.Go(func() error {
 			err := s.migrate(running, own, out)
 			switch {
 			case err != nil && running.Err() != nil:
-				err = context.Canceled // the stop ended its migration, whatever that says
+				return nil // the stop ended its migration, whatever that says
 			case err == nil:
-				err = s.run(running, own, out, func(a address) { ready <- event{name: s.name, address: a} })
+				err = s.run(running, own, out, func(a address) { ready <- started{s.name, a} })
 			}
 			switch {
-			case running.Err() == nil:
-				// The service failed.
-				if err == nil {
-					err = errors.New("it ended")
-				}
-				err = fmt.Errorf("%s: %w", s.name, err)
-				r.fail(err)
-				err = nil // said already
-			case errors.Is(err, context.Canceled):
-				err = nil
+			case running.Err() == nil: // the service failed
+				r.fail(fmt.Errorf("%s: %w", s.name, cmp.Or(err, errEnded)))
+			case err != nil && !errors.Is(err, context.Canceled):
+				return fmt.Errorf("stop %s: %w", s.name, err)
 			}
-			events <- event{name: s.name, err: err}
-		}()
+			return nil
+		})
 	}
 	addresses := map[routes.Service]address{}
 	for range all {
 		select {
-		case e := <-ready:
-			addresses[e.name] = e.address
+		case s := <-ready:
+			addresses[s.name] = s.address
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

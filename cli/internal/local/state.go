@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -42,14 +43,8 @@ func openState(folder string) (*state, error) {
 			return nil, fmt.Errorf("%s is damaged (%w): remove it", s.path, err)
 		}
 	}
-	if s.IngestKey == "" {
-		s.IngestKey = "gk_" + rand.Text() + rand.Text()
-	}
-	if s.InternalKey == "" {
-		s.InternalKey = "ik_" + rand.Text() + rand.Text()
-	}
-	if s.AdminKey == "" {
-		s.AdminKey = "ak_" + rand.Text() + rand.Text()
+	for prefix, key := range map[string]*string{"gk_": &s.IngestKey, "ik_": &s.InternalKey, "ak_": &s.AdminKey} {
+		*key = cmp.Or(*key, prefix+rand.Text()+rand.Text())
 	}
 	return s, s.save()
 }

@@ -181,28 +181,20 @@ func (r *run) startRedis(ctx context.Context) (string, error) {
 	if err := server.StartAddr("127.0.0.1:0"); err != nil {
 		return "", fmt.Errorf("start Redis: %w", err)
 	}
-	done := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	r.parts.AddFunc(server.Close)
+	r.parts.Go(func(running context.Context) {
 		ticker := time.NewTicker(redisTick)
 		defer ticker.Stop()
 		last := time.Now()
 		for {
 			select {
-			case <-done:
+			case <-running.Done():
 				return
 			case now := <-ticker.C:
 				server.FastForward(now.Sub(last))
 				last = now
 			}
 		}
-	}()
-	r.parts.Add(func(context.Context) error {
-		close(done)
-		<-stopped
-		server.Close()
-		return nil
 	})
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: server.Addr(), Path: "/0"}
 	return u.String(), nil

@@ -48,7 +48,6 @@ func (u *Up) Run(s *shell.Session) error {
 		Environ: s.Environ,
 		Note:    func(format string, args ...any) { s.Note(format, args...) },
 		Ready:   func(d local.Demo) { u.announce(s, d) },
-		Now:     s.Now,
 	}
 	// net/http logs the bytes that a target of the proxy sends on an idle connection. The bytes may be secret, so this
 	// log is discarded.
