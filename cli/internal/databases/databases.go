@@ -91,13 +91,9 @@ type Options struct {
 	Rotate bool
 }
 
-// UnknownPasswordsError reports roles that exist on the server, but whose passwords are not in the known Secrets.
-type UnknownPasswordsError struct{ Roles []string }
-
-// Error returns a message with the names of the roles.
-func (e *UnknownPasswordsError) Error() string {
-	return "the roles " + strings.Join(e.Roles, ", ") + " exist, and their passwords are not known"
-}
+// ErrUnknownPasswords is in the chain of [New]'s error if roles exist on the server, but their passwords are not in the
+// known Secrets.
+var ErrUnknownPasswords = errors.New("their passwords are not known")
 
 // Connect connects to the server with the administrator's URL. The error for a malformed URL does not contain the
 // URL, because of its password.
@@ -135,7 +131,7 @@ func parseServer(text config.Secret) (*url.URL, error) {
 }
 
 // New compares the server with the needs of an installation, and returns the plan of the missing parts. New changes
-// nothing on the server. If passwords of existing roles are not known, the error is an [UnknownPasswordsError].
+// nothing on the server. If passwords of existing roles are not known, the error has [ErrUnknownPasswords] in its chain.
 func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 	server, err := parseServer(o.Server)
 	if err != nil {
@@ -177,7 +173,7 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		return Plan{}, &UnknownPasswordsError{unknown}
+		return Plan{}, fmt.Errorf("the roles %s exist, and %w", strings.Join(unknown, ", "), ErrUnknownPasswords)
 	}
 	return p, nil
 }

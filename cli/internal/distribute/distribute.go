@@ -105,9 +105,6 @@ func look(ctx context.Context, conn *pgx.Conn) (f facts, err error) {
 // Prepare creates missing roles and the database on every worker, creates the extension on all machines, and registers
 // the machines with each other. The operator may repeat Prepare.
 func (d *Database) Prepare(ctx context.Context) error {
-	if len(d.Workers) == 0 {
-		return errors.New("no worker is named")
-	}
 	return d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		f, err := look(ctx, conn)
 		if err != nil {

@@ -62,7 +62,7 @@ func (d *Databases) Run(s *shell.Session) error {
 	plan, err := databases.New(s.Context, conn, databases.Options{
 		Release: d.Release, Server: config.NewSecret(cmp.Or(d.Server, d.Admin)), Prefix: d.Prefix, Known: known, Rotate: d.Rotate,
 	})
-	if _, ok := errors.AsType[*databases.UnknownPasswordsError](err); ok {
+	if errors.Is(err, databases.ErrUnknownPasswords) {
 		return shell.Advise(err, fmt.Sprintf("if another installation uses these roles, give this one a --prefix, such as staging_; if they are of this one, check --release, and get its Secrets from the cluster: (umask 077; %s > %s)", get, d.Secrets))
 	}
 	if err != nil {

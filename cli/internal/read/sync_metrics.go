@@ -16,6 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/shell"
 	"github.com/lectern-dev/lectern/copies"
 	"github.com/lectern-dev/lectern/shared/http/httpserver"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -27,8 +28,8 @@ type metricsFlag struct {
 // syncMetrics has the metrics and the health of a sync, for Prometheus and the kubelet. The methods of syncMetrics
 // may be called concurrently, except close.
 type syncMetrics struct {
-	now  func() time.Time
-	stop []func()
+	now   func() time.Time
+	parts shutdown.Stack
 
 	mu       sync.Mutex
 	progress copies.Progress
@@ -53,7 +54,7 @@ func (f metricsFlag) serve(s *shell.Session, notes io.Writer) (*syncMetrics, err
 	if err != nil {
 		return nil, err
 	}
-	m.stop = append(m.stop, func() { _ = t.Shutdown(context.Background()) }) // nothing waits in it
+	m.parts.Add(t.Shutdown)
 	if err := m.measure(t.MeterProvider); err != nil {
 		m.close()
 		return nil, err
@@ -74,17 +75,12 @@ func (f metricsFlag) serve(s *shell.Session, notes io.Writer) (*syncMetrics, err
 			fmt.Fprintf(notes, "lectern: the metrics are no longer served: %s\n", shell.OneLine(err))
 		}
 	}()
-	m.stop = append(m.stop, func() { _ = server.Close(); <-ended })
+	m.parts.AddFunc(func() { _ = server.Close(); <-ended })
 	return m, nil
 }
 
 // close stops the server of the metrics. close may be called more than once.
-func (m *syncMetrics) close() {
-	for i := len(m.stop) - 1; i >= 0; i-- {
-		m.stop[i]()
-	}
-	m.stop = nil
-}
+func (m *syncMetrics) close() { _ = m.parts.Stop(shutdown.Timeout) }
 
 // copied is the check for /readyz. copied returns an error until the run has committed its first batch, because the
 // API and the destination have then both worked. Later faults are for alerts, because neither a restart nor an

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -88,10 +87,11 @@ func writeLines(out *bytes.Buffer, body []byte) error {
 
 // Records returns the elements of body if body is a JSON array, and body as the only record otherwise.
 func Records(body []byte) []gjson.Result {
-	if parsed := gjson.ParseBytes(body); !parsed.IsArray() {
+	parsed := gjson.ParseBytes(body)
+	if !parsed.IsArray() {
 		return []gjson.Result{parsed}
 	}
-	return gjson.ParseBytes(body).Array()
+	return parsed.Array()
 }
 
 // widestCell is the maximum width of a column of a list on a terminal, in character cells of the terminal.
@@ -114,13 +114,14 @@ func writeTable(out *bytes.Buffer, body []byte, width int) error {
 		})
 	} else if len(all) > 0 {
 		var names []string
+		var head []string
 		all[0].ForEach(func(name, _ gjson.Result) bool {
 			if name.String() != "project_id" { // it is the same in all rows
-				names = append(names, name.String())
+				names, head = append(names, name.String()), append(head, strings.ToUpper(name.String()))
 			}
 			return true
 		})
-		rows = append(rows, slices.Collect(upper(names)))
+		rows = append(rows, head)
 		for _, record := range all {
 			fields := record.Map()
 			var row []string
@@ -134,16 +135,6 @@ func writeTable(out *bytes.Buffer, body []byte, width int) error {
 		}
 	}
 	return Tabulate(out, rows, cut, width)
-}
-
-func upper(names []string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, name := range names {
-			if !yield(strings.ToUpper(name)) {
-				return
-			}
-		}
-	}
 }
 
 // Tabulate writes rows in aligned columns, and shortens the cells of rows in place. cellWidth and lineWidth are the
