@@ -315,7 +315,7 @@ func importLost(t *testing.T, p *followed) {
 func TestLongRestores(t *testing.T) {
 	needs.Long(t)
 	bucket := newGateway(t)
-	primary := pgtest.PrivatePrimary(t, nil)
+	primary := pgtest.PrivatePrimary(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
 	on := func(t *testing.T, db pgtest.DB) *servicetest.Service {
@@ -350,7 +350,7 @@ func TestLongRestores(t *testing.T) {
 	same := func(_ *testing.T, s *servicetest.Service) *servicetest.Service { return s }
 	standby := func(lags bool) way {
 		return func(t *testing.T, s *servicetest.Service) func() *servicetest.Service {
-			other := primary.Standby(t, nil)
+			other := primary.Standby(t)
 			if lags {
 				superuser(t, other, `ALTER SYSTEM SET primary_conninfo = ''`)
 				superuser(t, other, `SELECT pg_reload_conf()`)

@@ -101,22 +101,6 @@ func Start(t testing.TB) *Cluster {
 	return view(t, server.env)
 }
 
-// Bare gives t a server of its own that does not know the project's custom resources.
-func Bare(t testing.TB) *Cluster {
-	t.Helper()
-	needBinaries(t)
-	env, err := boot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return view(t, env)
-}
-
 // needBinaries skips t if the server's binaries are missing, or fails it if CI=true.
 func needBinaries(t testing.TB) {
 	t.Helper()

@@ -147,10 +147,10 @@ func TestDiskFull(t *testing.T) {
 // or dies and comes back. No record that both have is missing or comes twice.
 func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	t.Parallel()
-	primary := pgtest.PrivatePrimary(t, nil)
+	primary := pgtest.PrivatePrimary(t)
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: primary.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	standby := primary.Standby(t, nil)
+	standby := primary.Standby(t)
 	s := startOn(t, b, map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL})
 	key := b.Keys.Key(project)
 	const n = 3000

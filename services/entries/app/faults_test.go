@@ -270,10 +270,10 @@ func checkHealth(t *testing.T, s *servicetest.Service, when string) {
 // without a restart. Reads continue in the meantime, and no acknowledged record is lost.
 func TestFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
-	primary := pgtest.PrivatePrimary(t, nil)
+	primary := pgtest.PrivatePrimary(t)
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: primary.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	standby := primary.Standby(t, nil)
+	standby := primary.Standby(t)
 	superuser(t, primary, "", `ALTER SYSTEM SET synchronous_standby_names = '*'`)
 	superuser(t, primary, "", `SELECT pg_reload_conf()`)
 	anywhere := func(of string) string {

@@ -80,7 +80,7 @@ func grownOld(t testing.TB, s *servicetest.Service) {
 // TestRestores checks that a reader with lost changes gets 410, before and after the next change. No other reader does.
 func TestRestores(t *testing.T) {
 	t.Parallel()
-	primary := pgtest.PrivatePrimary(t, nil)
+	primary := pgtest.PrivatePrimary(t)
 	redis := redistest.Start(t)
 	keys := authtest.New(t, redis.URL)
 	on := func(t *testing.T, db pgtest.DB) *servicetest.Service {
@@ -101,7 +101,7 @@ func TestRestores(t *testing.T) {
 	}
 	standby := func(lags bool) way {
 		return func(t *testing.T, s *servicetest.Service) func() *servicetest.Service {
-			other := primary.Standby(t, nil)
+			other := primary.Standby(t)
 			if lags {
 				superuser(t, other, "", `ALTER SYSTEM SET primary_conninfo = ''`)
 				superuser(t, other, "", `SELECT pg_reload_conf()`)

@@ -37,11 +37,11 @@ type replicated struct {
 // replicate returns a primary with n standbys.
 func replicate(t *testing.T, n int) *replicated {
 	t.Helper()
-	r := &replicated{primary: pgtest.PrivatePrimary(t, nil)}
+	r := &replicated{primary: pgtest.PrivatePrimary(t)}
 	r.db = r.primary.Database(t, pgtest.Notes())
 	var urls []config.ServerURL
 	for range n {
-		s := r.primary.Standby(t, nil)
+		s := r.primary.Standby(t)
 		r.standbys = append(r.standbys, s)
 		urls = append(urls, config.NewServerURL(s.Here(r.db).ReaderURL))
 	}

@@ -93,13 +93,6 @@ func (p *Proxy) Cuts() int {
 	return p.cuts
 }
 
-// Open returns the number of connected clients.
-func (p *Proxy) Open() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns) / 2
-}
-
 func (p *Proxy) change(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,13 +33,6 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
-// Reset empties the buffer.
-func (b *Buffer) Reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
-}
-
 // Tail returns at most n bytes from the end of the contents.
 func (b *Buffer) Tail(n int) string {
 	s := b.String()

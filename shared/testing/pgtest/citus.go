@@ -85,9 +85,6 @@ func (i *Instance) PlainDatabase(t testing.TB, s migrate.Schema) DB {
 // Member returns the host and port of worker n. Worker 0 is the coordinator.
 func (i *Instance) Member(n int) string { return i.members[n].addr() }
 
-// Workers returns the number of workers of the cluster.
-func (i *Instance) Workers() int { return max(len(i.members)-1, 0) }
-
 // AdminURL returns the superuser's URL of the server.
 func (i *Instance) AdminURL() string { return i.admin }
 

@@ -13,22 +13,18 @@ import (
 
 // PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps acknowledged writes when it
 // is killed.
-func PrivatePrimary(t testing.TB, settings map[string]string) *Instance {
+func PrivatePrimary(t testing.TB) *Instance {
 	t.Helper()
-	all := map[string]string{
+	return Private(t, map[string]string{
 		"wal_level": "replica", "max_wal_senders": "8", "wal_keep_size": "256MB", "synchronous_commit": "on",
 		"hot_standby_feedback": "off", "max_standby_streaming_delay": "1s",
-	}
-	for name, value := range settings {
-		all[name] = value
-	}
-	return Private(t, all)
+	})
 }
 
-// Standby returns a streaming standby of i for t alone, with settings in addition to those of i.
-func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
+// Standby returns a streaming standby of i for t alone, with the settings of i.
+func (i *Instance) Standby(t testing.TB) *Instance {
 	t.Helper()
-	s, err := startIn(pglocal.Options{Port: pglocal.FreePort, Settings: settings},
+	s, err := startIn(pglocal.Options{Port: pglocal.FreePort},
 		func(ctx context.Context, o pglocal.Options) (*pglocal.Server, error) {
 			return pglocal.Standby(ctx, i.Server, o)
 		})
