@@ -52,9 +52,9 @@ lint: ## lint modules that changed since the upstream branch (ALL=1 for all), th
 generate: ## bring generated files and tables up to date (PART=openapi for one; a wrong one lists them)
 	@scripts/generate $(PART)
 
-bench: ## compare the services with their limits (NAME=list_10 for some, OLD=FOLDER for another checkout beside, GROW=100, PEERS=1)
+bench: ## compare the services with their limits (NAME=list_10 for some, OLD=FOLDER for another checkout beside, GROW=100)
 	@scripts/setup postgres redis wrk
-	@go run ./bench $(if $(OLD),-old '$(OLD)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(NAME)
+	@go run ./bench $(if $(OLD),-old '$(OLD)') $(if $(GROW),-grow $(GROW)) $(NAME)
 
 bench-go: ## run the Go benchmarks of every module (NAME=Stream for some)
 	@scripts/modules | sed 's|$$|/...|' | xargs go test -run '^$$' -bench '$(or $(NAME),.)' -benchmem

@@ -49,7 +49,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.IntVar(&options.Rounds, "rounds", 7, "how often each load runs")
 	flags.DurationVar(&options.Round, "round", 2*time.Second, "how long a load runs each time, in whole seconds")
 	flags.IntVar(&options.Grow, "grow", 10, "how many `times` the rows grow_10x has")
-	flags.BoolVar(&options.Peers, "peers", false, "measure also other servers of the same job that are installed")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil

@@ -1,18 +1,12 @@
--- Sends the requests of a file in turn, from the given number on. Each line is a path, a key and the JSON to POST, with tabs
--- between them; without JSON it is a GET.
+-- Sends the GET requests of a file in turn, from the given number on. Each line is a path and a key, with a tab between them.
 local requests, n = {}, 0
 
 function init(args)
   n = tonumber(args[2])
   for line in io.lines(args[1]) do
-    local path, key, body = line:match("^([^\t]+)\t([^\t]*)\t(.*)$")
+    local path, key = line:match("^([^\t]+)\t([^\t]*)$")
     wrk.headers["X-Api-Key"] = key
-    if body == "" then
-      requests[#requests + 1] = wrk.format("GET", path)
-    else
-      wrk.headers["Content-Type"] = "application/json"
-      requests[#requests + 1] = wrk.format("POST", path, nil, body)
-    end
+    requests[#requests + 1] = wrk.format("GET", path)
   end
 end
 

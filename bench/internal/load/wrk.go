@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// Request is one of the HTTP requests that wrk sends in turn: a path with an API key, and a body for a POST.
+// Request is one of the GET requests that wrk sends in turn.
 type Request struct {
 	Path string // with its query
 	Key  string // the API key
-	Body string // JSON in one line, to POST; empty: a GET
 }
 
 // Rate is the result of one round of load: requests a second, the number of requests, and the median time of an
@@ -51,7 +50,7 @@ func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
 	h := &HTTP{script: filepath.Join(folder, name+".lua"), requests: filepath.Join(folder, name+".requests")}
 	var b strings.Builder
 	for _, r := range requests {
-		fmt.Fprintf(&b, "%s\t%s\t%s\n", r.Path, r.Key, r.Body)
+		fmt.Fprintf(&b, "%s\t%s\n", r.Path, r.Key)
 	}
 	return h, errors.Join(os.WriteFile(h.script, requestsLua, 0o600), os.WriteFile(h.requests, []byte(b.String()), 0o600))
 }

@@ -24,8 +24,6 @@ type Options struct {
 	Round time.Duration
 	// Grow is the factor by which the rows of grow_10x grow. Required.
 	Grow int
-	// Peers also measures PostGraphile, which the benchmark installs for the run.
-	Peers bool
 	// Note prints a message about the progress, with a format and values as in fmt.Printf. Required.
 	Note func(format string, args ...any)
 }
@@ -97,9 +95,6 @@ func (b *Bench) groups() []group {
 	var groups []group
 	for _, r := range reads() {
 		groups = append(groups, group{[]string{r.name}, func(ctx context.Context) []report.Result { return b.read(ctx, r) }})
-	}
-	if b.Peers {
-		groups = append(groups, group{[]string{"peer_postgraphile"}, b.postGraphile})
 	}
 	return append(groups,
 		group{[]string{"edge"}, b.edge},

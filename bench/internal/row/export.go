@@ -24,9 +24,9 @@ type answer struct {
 // ndjson is the media type of newline-delimited JSON: one record a line.
 const ndjson = "application/x-ndjson"
 
-// get requests a list, reads the body to its end in pieces of 64 KiB, and discards the body. accept is the media type
-// of the header Accept; if it is empty, get sends no such header.
-func get(ctx context.Context, url, key, accept string) (answer, error) {
+// get requests a list by client, reads the body to its end in pieces of 64 KiB, and discards the body. accept is the media
+// type of the header Accept; if it is empty, get sends no such header.
+func get(ctx context.Context, client *http.Client, url, key, accept string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return answer{}, err
@@ -37,7 +37,7 @@ func get(ctx context.Context, url, key, accept string) (answer, error) {
 		req.Header.Set("Accept", accept)
 	}
 	begin := time.Now()
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,7 +66,7 @@ func get(ctx context.Context, url, key, accept string) (answer, error) {
 // exported reads a whole project from svc and returns the measured answer. exported panics by package must if the
 // answer has another number of entries than rows.
 func (e *entries) exported(ctx context.Context, svc *stage.Service, project string, rows int) answer {
-	a := must.Get(get(ctx, svc.URL+"/projects/"+project+"/entries?limit=1000000", e.keys[project], ""))
+	a := must.Get(get(ctx, http.DefaultClient, svc.URL+"/projects/"+project+"/entries?limit=1000000", e.keys[project], ""))
 	if a.rows != rows {
 		must.Do(fmt.Errorf("an export of %d entries has %d", rows, a.rows))
 	}

@@ -49,7 +49,7 @@ const feedRows = feedEntries * (1 + feedEvents)
 // follow reads the change feed of the first project from svc, from beginning to end. follow panics by package must if
 // the feed has another number of changes than feedRows.
 func (e *entries) follow(ctx context.Context, svc *stage.Service) answer {
-	a := must.Get(get(ctx, changesOf(svc, projectID(1))+"?limit=1000000", e.keys[projectID(1)], ndjson))
+	a := must.Get(get(ctx, http.DefaultClient, changesOf(svc, projectID(1))+"?limit=1000000", e.keys[projectID(1)], ndjson))
 	if a.rows != feedRows {
 		must.Do(fmt.Errorf("a feed of %d changes has %d", feedRows, a.rows))
 	}
@@ -207,7 +207,7 @@ func (b *Bench) feedIdle(ctx context.Context) []report.Result {
 			f := &follower{of: e.Service, project: projectID(1 + i%e.projects)}
 			f.key = e.keys[f.project]
 			if i < e.projects {
-				f.cursor = must.Get(get(ctx, changesOf(e.Service, f.project)+"?limit=1000000", f.key, ndjson)).cursor
+				f.cursor = must.Get(get(ctx, http.DefaultClient, changesOf(e.Service, f.project)+"?limit=1000000", f.key, ndjson)).cursor
 			} else {
 				f.cursor = all[i%e.projects].cursor
 			}

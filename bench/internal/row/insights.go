@@ -3,6 +3,7 @@ package row
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/lectern-dev/lectern/bench/internal/load"
@@ -45,7 +46,7 @@ func (b *Bench) insights(ctx context.Context) (results []report.Result) {
 		var asked subjects
 		for _, e := range all {
 			asked = append(asked, &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
-				answer := must.Get(get(ctx, e.URL+"/projects/"+projectID(1)+"/entries-"+question, e.keys[projectID(1)], ""))
+				answer := must.Get(get(ctx, http.DefaultClient, e.URL+"/projects/"+projectID(1)+"/entries-"+question, e.keys[projectID(1)], ""))
 				return milliseconds(answer.whole), 1
 			}})
 		}

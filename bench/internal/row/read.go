@@ -2,9 +2,8 @@ package row
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -93,7 +92,7 @@ func (b *Bench) deep(ctx context.Context, name string, data func(*version, conte
 	}
 	deep := b.each(func(v *version) *contender {
 		e := data(v, ctx)
-		head := must.Get(get(ctx, e.URL+fmt.Sprintf(list, after), e.keys[project], ""))
+		head := must.Get(get(ctx, http.DefaultClient, e.URL+fmt.Sprintf(list, after), e.keys[project], ""))
 		if head.cursor == "" || head.rows != after {
 			must.Do(fmt.Errorf("a page of %d records has %d and the cursor %q", after, head.rows, head.cursor))
 		}
@@ -142,27 +141,4 @@ func (b *Bench) edge(ctx context.Context) []report.Result {
 		through.result("edge", report.RequestsRate, report.Floor{}, "direct", direct),
 		alone.result("edge_p50", report.Milliseconds, report.Floor{}, "direct", directAlone),
 	}
-}
-
-// postGraphileVersion is the npm package of PostGraphile that the benchmark installs, with its exact version.
-const postGraphileVersion = "postgraphile@4.14.1"
-
-// postGraphile measures the rate of list_10 by PostGraphile, which makes a GraphQL API of any schema, against the
-// service. PostGraphile checks no key and limits no rate.
-func (b *Bench) postGraphile(ctx context.Context) []report.Result {
-	e := b.tree().entries(ctx)
-	server := e.of.StartPostGraphile(ctx, e.Database, postGraphileVersion)
-	b.atEnd(server.Stop)
-	random := rand.New(rand.NewPCG(1, 2))
-	list := make([]load.Request, variety)
-	for i := range list {
-		query := must.Get(json.Marshal(map[string]string{"query": fmt.Sprintf(`{ allEntries(first: 10, condition: {projectId: "%s"},
-			orderBy: [UPDATED_AT_DESC, ENTRY_ID_DESC]) { nodes { entryId groupId projectId embeddableId contactId createdAt updatedAt
-			entryData } pageInfo { hasNextPage endCursor } } }`, projectID(1+random.IntN(projects)))}))
-		list[i] = load.Request{Path: "/graphql", Body: string(query)}
-	}
-	peer := b.driven(ctx, server, must.Get(load.NewHTTP(e.of.Folder, "peer_postgraphile", list)))
-	own := e.driven(ctx, e.Service, "list_10_beside_peer", listPath)
-	rounds(ctx, b.Rounds, peer, own)
-	return []report.Result{subjects{peer}.result("peer_postgraphile", report.RequestsRate, report.Floor{}, "list_10", own)}
 }

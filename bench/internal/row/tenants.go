@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -37,7 +36,7 @@ func (b *Bench) tenants(ctx context.Context) []report.Result {
 		e := v.grown(ctx)
 		list := fmt.Sprintf("/projects/%s/entries?limit=%d", hugeProject, largeLimit)
 		exports := must.Get(load.NewHTTP(v.Folder, "tenants", []load.Request{{Path: list, Key: e.keys[hugeProject]}}))
-		must.Do(e.ask(ctx, http.DefaultClient, list, hugeProject)) // from now on, the table is in memory
+		must.Get(get(ctx, http.DefaultClient, e.URL+list, e.keys[hugeProject], "")) // from now on, the table is in memory
 		return figure(func(ctx context.Context) float64 {
 			exported := make(chan error, 1)
 			go func() {
@@ -74,32 +73,13 @@ func (e *entries) paced(ctx context.Context, during time.Duration) ([]float64, e
 		time.Sleep(time.Until(due))
 		asked.Go(func() {
 			project := projectID(1 + i%e.projects)
-			errs[i] = e.ask(ctx, client, "/projects/"+project+"/entries", project)
+			_, errs[i] = get(ctx, client, e.URL+"/projects/"+project+"/entries", e.keys[project], "")
 			took[i] = milliseconds(time.Since(due))
 		})
 	}
 	asked.Wait()
 	slices.Sort(took)
 	return took, errors.Join(errs...)
-}
-
-// ask requests a list of a project and reads the whole answer.
-func (e *entries) ask(ctx context.Context, client *http.Client, path, project string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+path, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Api-Key", e.keys[project])
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", path, resp.Status)
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
 }
 
 // quantile returns the q-th quantile of ascending values, such as the median for q = 0.5. ascending must not be empty.

@@ -43,14 +43,13 @@ func (s *Stage) StartTarget(ctx context.Context) *Target {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(must.Get(os.ReadFile(t.Authority)))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	t.Service = s.startPlain(ctx, client, "https://localhost:", "/ready", s.reference(ctx, "target"),
-		"CERTIFICATE="+certificate, "CERTIFICATE_KEY="+key)
+	t.Service = s.startReference(ctx, "target", client, "https://localhost:", "CERTIFICATE="+certificate, "CERTIFICATE_KEY="+key)
 	return t
 }
 
 // StartForward starts a bare httputil.ReverseProxy in front of the target, as a reference for the credential proxy.
 func (s *Stage) StartForward(ctx context.Context, t *Target) *Service {
-	return s.startPlain(ctx, http.DefaultClient, "http://127.0.0.1:", "/ready", s.reference(ctx, "forward"),
+	return s.startReference(ctx, "forward", http.DefaultClient, "http://127.0.0.1:",
 		"TARGET="+t.URL, "AUTHORITY="+t.Authority, "AUTHORIZATION=Bearer "+proxyValue)
 }
 
@@ -69,21 +68,16 @@ func (s *Stage) StartProxy(ctx context.Context, t *Target) *Service {
 const concurrent = 4096
 
 func (s *Stage) manifests(t *Target) string {
-	text := manifests
-	crd := must.Get(os.ReadFile(filepath.Join(s.Root, "k8s/config/crd/lectern.dev_proxyendpoints.yaml")))
-	if strings.Contains(string(crd), " projectId:") { // in an older version, the name of the field is project
-		text = strings.ReplaceAll(text, "  project: ", "  projectId: ")
-	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(t.URL, "https://"), ":")
 	authority := "    " + strings.ReplaceAll(strings.TrimSpace(string(must.Get(os.ReadFile(t.Authority)))), "\n", "\n    ")
-	return fmt.Sprintf(text, ProxyProject, ProxyEnvironment, ProxyOrigin, port, ProxyCredential, concurrent, authority, proxyValue, ProxyPlainEnvironment)
+	return fmt.Sprintf(manifests, ProxyProject, ProxyEnvironment, ProxyOrigin, port, ProxyCredential, concurrent, authority, proxyValue, ProxyPlainEnvironment)
 }
 
 const manifests = `apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: bench}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[2]s
   origins: [{pattern: '%[3]s'}]
   destinations: [{pattern: 'https://localhost:%[4]s/[a-z]+'}]
@@ -97,7 +91,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: plain}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[9]s
   origins: [{pattern: '%[3]s'}]
   destinations: [{pattern: 'https://localhost:%[4]s/[a-z]+'}]
@@ -110,7 +104,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: bench}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[2]s
   id: %[5]s
   valueFrom: {secretKeyRef: {name: bench, key: token}}

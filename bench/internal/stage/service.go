@@ -110,41 +110,19 @@ func (s *Stage) environ(d Definition, db Database, public, internal int) []strin
 	}, d.Environ...)
 }
 
-// startPlain starts a program that is not a service, and waits until the program answers GET base + port + ready. cmd
-// makes the command for a free port, and the variable LISTEN has the address. environ is the rest of the environment.
-func (s *Stage) startPlain(ctx context.Context, client *http.Client, base, ready string, cmd func(port string) *exec.Cmd, environ ...string) *Service {
+// startReference starts one of the programs in bench/reference on a free port, and waits until the program answers GET
+// base + port + /ready. The variable LISTEN has the address, and environ is the rest of the environment.
+func (s *Stage) startReference(ctx context.Context, name string, client *http.Client, base string, environ ...string) *Service {
 	port := strconv.Itoa(freePort(ctx))
 	svc := &Service{URL: base + port}
-	command := cmd(port)
-	command.Env = append(environ, "LISTEN=127.0.0.1:"+port)
-	svc.Process = s.start(ctx, command, "plain", answers(ctx, client, svc.URL+ready))
+	cmd := exec.Command(s.Build(ctx, "bench/reference"), name)
+	cmd.Env = append(environ, "LISTEN=127.0.0.1:"+port)
+	svc.Process = s.start(ctx, cmd, name, answers(ctx, client, svc.URL+"/ready"))
 	return svc
 }
 
 // StartBare starts the reference server "bare" on a database, which runs a service's SQL and does nothing else.
 // statements is a JSON object with the SQL of each statement by name.
 func (s *Stage) StartBare(ctx context.Context, db Database, statements string) *Service {
-	return s.startPlain(ctx, http.DefaultClient, "http://127.0.0.1:", "/ready", s.reference(ctx, "bare"),
-		"DATABASE_URL="+db.Reader, "STATEMENTS="+statements)
-}
-
-// reference returns a function that makes a command for one of the programs in bench/reference. The function ignores
-// the port.
-func (s *Stage) reference(ctx context.Context, name string) func(string) *exec.Cmd {
-	binary := s.Build(ctx, "bench/reference")
-	return func(string) *exec.Cmd { return exec.Command(binary, name) }
-}
-
-// StartPostGraphile installs an npm package such as postgraphile@4.14.1 into the run's folder, and starts PostGraphile
-// on a database.
-func (s *Stage) StartPostGraphile(ctx context.Context, db Database, version string) *Service {
-	folder := s.Folder + "/postgraphile"
-	install := exec.CommandContext(ctx, "npm", "install", "--prefix", folder, "--no-audit", "--no-fund", version)
-	if out, err := install.CombinedOutput(); err != nil {
-		must.Do(fmt.Errorf("npm install %s: %w\n%s", version, err, out))
-	}
-	return s.startPlain(ctx, http.DefaultClient, "http://127.0.0.1:", "/graphiql", func(port string) *exec.Cmd {
-		return exec.Command(folder+"/node_modules/.bin/postgraphile", "--connection", db.Reader, "--schema", "public",
-			"--host", "127.0.0.1", "--port", port, "--disable-query-log", "--max-pool-size", "8")
-	}, "PATH="+os.Getenv("PATH"), "HOME="+folder, "NODE_ENV=production")
+	return s.startReference(ctx, "bare", http.DefaultClient, "http://127.0.0.1:", "DATABASE_URL="+db.Reader, "STATEMENTS="+statements)
 }
