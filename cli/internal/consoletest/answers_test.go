@@ -176,7 +176,7 @@ func TestLongManyQuestions(t *testing.T) {
 	b.click("main input[type=search]")
 	b.run(chromedp.KeyEvent("FIRST"))
 	b.until("the question of this title", `[...document.querySelectorAll("section[data-key]")].map(e => e.dataset.key).join() === "who" && document.querySelectorAll("nav .keylist li").length === 1`)
-	b.until("texts", `document.querySelector("[data-key=who] [data-kind=texts]") && document.querySelector("[data-key=who] [data-latest]")`)
+	b.until("texts", `document.querySelector("[data-key=who] [data-kind=texts]") && document.querySelector("[data-key=who] summary").innerText === "The latest answers"`)
 	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("phone"))
 	b.until("phones as texts, too", `document.querySelector("[data-key=contactPhone] [data-kind=texts]")`)
 	b.clickText("The latest answers")

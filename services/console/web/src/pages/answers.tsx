@@ -1,6 +1,5 @@
 // What visitors answered to all questions of an embeddable, and how many of them.
 import type { AnswerKeys } from "@lectern/client";
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
@@ -14,7 +13,7 @@ import { Filters } from "../ui/filters.tsx";
 import { Given, written } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
 import { OverTime } from "../ui/overtime.tsx";
-import { Change, Text } from "../ui/parts.tsx";
+import { Change, More, Opened, Text } from "../ui/parts.tsx";
 import { Empty, Loaded, Problem } from "../ui/state.tsx";
 
 /** How many values of each question are read: as many as the API lists. */
@@ -152,7 +151,7 @@ function Questions({ project, of, span, questions, all: { entries, unreadable },
         )}
         {shown.map((question) => <Section key={question.key} project={project} of={of} span={span} question={question} />)}
         {found.length === 0 && <p class="muted">No question has a title or key like this.</p>}
-        {shown.length < found.length && <p class="actions"><button type="button" class="quiet" onClick={() => setAll(true)}>Show all {found.length} questions</button></p>}
+        {shown.length < found.length && <More show={() => setAll(true)}>Show all {found.length} questions</More>}
       </div>
     </div>
   );
@@ -173,17 +172,6 @@ function Section({ project, of, span, question: { key, title, given } }: { proje
       )}
       {given && given.now.values.length > 0 && kindOf(given.now, title, key) !== "texts" && <Opened name="Over time">{() => <OverTime project={project} of={of} span={span} name={key} />}</Opened>}
     </section>
-  );
-}
-
-/** Opened shows something once the visitor opens it. */
-function Opened({ name, children }: { name: string; children: () => ComponentChildren }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <details onToggle={(e) => setOpen(e.currentTarget.open)}>
-      <summary class="small">{name}</summary>
-      {open && children()}
-    </details>
   );
 }
 

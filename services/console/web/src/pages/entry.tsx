@@ -1,6 +1,5 @@
 // One entry: its answers, and the path of the visitor through the pages.
 import type { Client, Entry, EntryEvent } from "@lectern/client";
-import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf, titleOf } from "../answers.ts";
 import { collect } from "../api.ts";
@@ -13,7 +12,7 @@ import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
 import { AnswerList } from "../ui/answered.tsx";
 import { Share } from "../ui/bars.tsx";
-import { Badge, CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Badge, CopyButton, Field, More, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText, Value } from "../ui/value.tsx";
 
@@ -110,20 +109,10 @@ function Answered({ project, entry }: { project: string; entry: Entry }) {
       ) : (
         <>
           <AnswerList project={project} embeddable={entry.embeddable_id} answers={answers} most={most} />
-          {answers.size > most && <More left={answers.size - most} what="answers" more={() => setMost(most * 10)} />}
+          {answers.size > most && <More show={() => setMost(most * 10)}>Show more ({count(answers.size - most)} answers left)</More>}
         </>
       )}
     </section>
-  );
-}
-
-function More({ left, what, more }: { left: number; what: string; more: () => void }) {
-  return (
-    <p>
-      <button type="button" class="quiet" onClick={more}>
-        Show more ({count(left)} {what} left)
-      </button>
-    </p>
   );
 }
 
@@ -141,22 +130,16 @@ async function urlOf(client: Client, project: string, { entry_id, embeddable_id,
 function About({ project, entry }: { project: string; entry: Entry }) {
   const title = useNames(project)(entry.embeddable_id);
   const { value: url } = useLoad(({ client, signal }) => urlOf(client, project, entry, signal), ["url", project, entry.entry_id, entry.updated_at]);
-  const row = (label: string, value: ComponentChildren, note?: ComponentChildren) => (
-    <div>
-      <dt>{label}</dt>
-      <dd>{value}{note && <div class="muted small">{note}</div>}</dd>
-    </div>
-  );
   return (
     <section class="card about" aria-labelledby="about">
       <h2 id="about">About</h2>
       <dl>
-        {row("Created", <Time at={entry.created_at} />)}
-        {row("Updated", <Time at={entry.updated_at} />)}
-        {url && row("Web page", <Text>{url}</Text>, "Where the visitor began")}
-        {row("Embeddable", <a href={address(project, "funnel", entry.embeddable_id)}><Text>{title}</Text></a>, title !== entry.embeddable_id && <Text>{entry.embeddable_id}</Text>)}
-        {row("Contact", <a href={address(project, "contacts", entry.contact_id)}><Text>{entry.contact_id}</Text></a>, "All entries of this visitor")}
-        {row("Group", <Text>{entry.group_id}</Text>, <a href={address(project, "entries", "", { group: entry.group_id, days: "0" })}>Entries of this group</a>)}
+        <Field name="Created"><Time at={entry.created_at} /></Field>
+        <Field name="Updated"><Time at={entry.updated_at} /></Field>
+        {url && <Field name="Web page" note="Where the visitor began"><Text>{url}</Text></Field>}
+        <Field name="Embeddable" note={title !== entry.embeddable_id && <Text>{entry.embeddable_id}</Text>}><a href={address(project, "funnel", entry.embeddable_id)}><Text>{title}</Text></a></Field>
+        <Field name="Contact" note="All entries of this visitor"><a href={address(project, "contacts", entry.contact_id)}><Text>{entry.contact_id}</Text></a></Field>
+        <Field name="Group" note={<a href={address(project, "entries", "", { group: entry.group_id, days: "0" })}>Entries of this group</a>}><Text>{entry.group_id}</Text></Field>
       </dl>
     </section>
   );
@@ -194,7 +177,7 @@ function Stops({ events, partial }: { events: EntryEvent[]; partial: boolean }) 
           <StopItem key={i} stop={stop} before={stops[i - 1]} longest={longest} manyVersions={versions.length > 1} last={i === stops.length - 1} />
         ))}
       </ol>
-      {stops.length > most && <More left={stops.length - most} what="page views" more={() => setMost(most + 1000)} />}
+      {stops.length > most && <More show={() => setMost(most + 1000)}>Show more ({count(stops.length - most)} page views left)</More>}
     </>
   );
 }
@@ -260,7 +243,7 @@ function Happened({ stop }: { stop: Stop }) {
           </li>
         ))}
       </ul>
-      {stop.events.length > most && <More left={stop.events.length - most} what="events" more={() => setMost(most + 1000)} />}
+      {stop.events.length > most && <More show={() => setMost(most + 1000)}>Show more ({count(stop.events.length - most)} events left)</More>}
     </>
   );
 }

@@ -1,11 +1,10 @@
 import type { Experiment, StatusChange } from "@lectern/client";
-import type { ComponentChildren } from "preact";
 import { attachmentsOf, flowsOf, nameOfVariant, nameOfWinner, statusOf, type Variant, variantsOf } from "../experiments.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
 import { address } from "../router.ts";
 import { duration } from "../time.ts";
-import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Badge, Field, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Results, useHistory } from "../ui/results.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -48,15 +47,6 @@ export function ExperimentPage({ project, id }: { project: string; id: string })
 function StatusBadge({ status }: { status: string | null }) {
   const { name, tone } = statusOf(status);
   return <Badge tone={tone}>{name === "No status" && status ? <Text>{status}</Text> : name}</Badge>;
-}
-
-function Field({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }
 
 function Words({ text }: { text: string | null }) {

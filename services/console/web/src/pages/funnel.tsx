@@ -14,7 +14,7 @@ import { count, counted, duration, percent } from "../time.ts";
 import { Share } from "../ui/bars.tsx";
 import { Filters } from "../ui/filters.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
-import { Figure, pageName, Text } from "../ui/parts.tsx";
+import { Figure, More, pageName, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
@@ -146,11 +146,7 @@ function Pages({ figures, list }: { figures: Figures; list: List }) {
           { name: "Median time", kind: "number", cell: (page) => seconds(page.median_seconds) },
         ]}
       />
-      {shown.length < pages.length && (
-        <p class="actions">
-          <button type="button" class="quiet" onClick={() => setAll(true)}>Show all {count(pages.length)} pages</button>
-        </p>
-      )}
+      {shown.length < pages.length && <More show={() => setAll(true)}>Show all {count(pages.length)} pages</More>}
     </section>
   );
 }
@@ -217,11 +213,7 @@ function Versions({ versions, list }: { versions: Figures[]; list: List }) {
           })),
         ]}
       />
-      {versions.length > most && (
-        <p class="actions">
-          <button type="button" class="quiet" onClick={() => setMost(most + sideBySide)}>Show earlier versions ({counted(versions.length - most, "version", "versions")} left)</button>
-        </p>
-      )}
+      {versions.length > most && <More show={() => setMost(most + sideBySide)}>Show earlier versions ({counted(versions.length - most, "version", "versions")} left)</More>}
     </section>
   );
 }

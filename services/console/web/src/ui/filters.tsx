@@ -7,7 +7,7 @@ import { useAsked } from "../names.ts";
 import { place, toJSON } from "../numbers.ts";
 import { filter } from "../router.ts";
 import { Dialog } from "./dialogs.tsx";
-import { Chip, pageName, Text } from "./parts.tsx";
+import { Chip, pageName, Select, Text } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
 
 interface Props {
@@ -43,18 +43,6 @@ export function Filters({ project, embeddable, of }: Props) {
 function Title({ project, embeddable = "", name }: { project: string; embeddable: string | undefined; name: string }) {
   const { asked } = useAsked(project, embeddable, useMemo(() => [name], [name]));
   return <Text>{(asked.get(name)?.title || name).slice(0, longest)}</Text>;
-}
-
-/** Select is a list of values with their names. The value "" is no filter. */
-export function Select({ label, value, options, choose }: { label: string; value: unknown; options: [value: string, name: string][]; choose: (value: string) => void }) {
-  return (
-    <label>
-      <span>{label}</span>
-      <select value={String(value ?? "")} onChange={(e) => choose(e.currentTarget.value)}>
-        {options.map(([value, name]) => <option key={value} value={value}>{name}</option>)}
-      </select>
-    </label>
-  );
 }
 
 /** from returns the choices of a filter. */

@@ -10,7 +10,7 @@ import { count, counted, percent } from "../time.ts";
 import { useState } from "preact/hooks";
 import { Share } from "./bars.tsx";
 import { Latest } from "./latest.tsx";
-import { Change, Text } from "./parts.tsx";
+import { Change, More, Opened, Text } from "./parts.tsx";
 import { Table } from "./table.tsx";
 
 interface Props {
@@ -104,14 +104,10 @@ function Numbers(props: Props & { answered: number }) {
 }
 
 function Texts(props: Props & { answered: number }) {
-  const [open, setOpen] = useState(false);
   const often = props.given.values.filter(({ entries }) => entries > 1);
   return (
     <>
-      <details data-latest onToggle={(e) => setOpen(e.currentTarget.open)}>
-        <summary class="small">The latest answers</summary>
-        {open && <Latest {...props} />}
-      </details>
+      <Opened name="The latest answers">{() => <Latest {...props} />}</Opened>
       {often.length > 0 && (
         <details>
           <summary class="small">Answers that were given more than once</summary>
@@ -142,7 +138,7 @@ function Counts({ heading, rows, others, answered, changes = false, complete = f
           changes && { name: "Change", kind: "number muted", cell: ({ entries, old }) => (old === undefined ? "–" : <Change now={entries / answered} old={old} points />) },
         ]}
       />
-      {!all && <p class="actions"><button type="button" class="quiet small" onClick={() => setWanted(true)}>Show all {rows.length} answers</button></p>}
+      {!all && <More show={() => setWanted(true)}>Show all {rows.length} answers</More>}
     </>
   );
 }

@@ -7,6 +7,7 @@ import type { Of } from "../questions.ts";
 import { day, hour, shortDay } from "../time.ts";
 import { BarChart } from "./bars.tsx";
 import { written } from "./given.tsx";
+import { Select } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
 
 /** OverTime shows how many entries of each interval have one answer, which the visitor chooses. */
@@ -27,14 +28,7 @@ export function OverTime({ project, of, span, name }: { project: string; of: Of;
         });
         return (
           <>
-            <p>
-              <label class="wide">
-                <span>Answer</span>
-                <select value={String(chosen)} onChange={(e) => setChosen(Number(e.currentTarget.value))}>
-                  {values.map(({ value }, i) => <option key={i} value={String(i)}>{written(value)}</option>)}
-                </select>
-              </label>
-            </p>
+            <p><Select label="Answer" value={chosen} options={values.map(({ value }, i) => [String(i), written(value)])} choose={(i) => setChosen(Number(i))} /></p>
             <BarChart label={`Entries with the answer, by ${interval}`} axis={`Begin of the ${interval}`} bars={bars} />
           </>
         );

@@ -93,6 +93,42 @@ export function Change({ now, old, points = false }: { now: number; old: number;
   return <span class={now === old ? "" : now > old ? "plus" : "minus"}>{now >= old ? "+" : "−"}{points ? `${(100 * by).toFixed(1)} points` : old < leastBase ? count(by) : percent(by / old)}</span>;
 }
 
+/** Select is a list of values with their names. The value of undefined is "", which is no choice. */
+export function Select({ label, value, options, choose }: { label: string; value: unknown; options: readonly [value: string, name: string][]; choose: (value: string) => void }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <select value={String(value ?? "")} onChange={(e) => choose(e.currentTarget.value)}>
+        {options.map(([value, name]) => <option key={value} value={value}>{name}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** Opened shows something once the visitor opens it. */
+export function Opened({ name, kind, children }: { name: string; kind?: string; children: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class={kind} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary class="small">{name}</summary>
+      {open && children()}
+    </details>
+  );
+}
+
+/** More is a button that shows more of something. */
+export const More = ({ children, show }: { children: ComponentChildren; show: () => void }) => <p class="actions"><button type="button" class="quiet" onClick={show}>{children}</button></p>;
+
+/** Field is a name with its value, within a list of them. */
+export function Field({ name, note, children }: { name: string; note?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}{note && <div class="muted small">{note}</div>}</dd>
+    </div>
+  );
+}
+
 /** Removing is a button that removes filters. The focus moves to the first filter, because the button is gone then. */
 export function Removing({ children, remove, kind = "" }: { children: ComponentChildren; remove: () => void; kind?: string }) {
   const click = ({ currentTarget }: { currentTarget: HTMLButtonElement }) => {

@@ -8,12 +8,14 @@ import { address, filter, go, here, listOf, type Page, pageNames, pages } from "
 import { signOut } from "../session.ts";
 import { Commands } from "./commands.tsx";
 import { Help, keys, Search } from "./dialogs.tsx";
-import { Text } from "./parts.tsx";
+import { Select, Text } from "./parts.tsx";
 import { Patience, useOnline } from "./state.tsx";
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
 }
+
+const themes: [Theme, string][] = [["system", "Same as the system"], ["light", "Light"], ["dark", "Dark"]];
 
 /** Shell draws everything around a page. */
 export function Shell({ project, page, children }: { project: string; page: Page | undefined; children: ComponentChildren }) {
@@ -79,22 +81,9 @@ export function Shell({ project, page, children }: { project: string; page: Page
           ))}
         </ul>
         <div class="choices">
-          <label>
-            <span>Times in</span>
-            <select value={zone.value} onChange={(e) => own(e.currentTarget.value)}>
-              {[...new Set([browserZone, zone.value])].filter((z) => !zones.includes(z)).map((z) => <option key={z} value={z}>{z}</option>)}
-              {zones.map((z) => <option key={z} value={z}>{z}</option>)}
-            </select>
-            {browserZone !== deviceZone && <span class="small" data-zone>Your device’s zone, {deviceZone}, is not known. Until you choose a zone, times are in UTC.</span>}
-          </label>
-          <label>
-            <span>Theme</span>
-            <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
-              <option value="system">Same as the system</option>
-              <option value="light">Light</option>
-              <option value="dark">Dark</option>
-            </select>
-          </label>
+          <Select label="Times in" value={zone.value} options={[...new Set([...zones, browserZone, zone.value])].map((name) => [name, name])} choose={own} />
+          {browserZone !== deviceZone && <p class="muted small" data-zone>Your device’s zone, {deviceZone}, is not known. Until you choose a zone, times are in UTC.</p>}
+          <Select label="Theme" value={theme.value} options={themes} choose={(chosen) => (theme.value = chosen as Theme)} />
           <div class="actions">
             <button type="button" class="quiet small" onClick={() => (dialog.value = "help")} aria-keyshortcuts="?">
               Help <kbd>?</kbd>
