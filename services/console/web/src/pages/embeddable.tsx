@@ -7,12 +7,14 @@ import { versionIn } from "../numbers.ts";
 import { filter, here } from "../router.ts";
 import { count, counted } from "../time.ts";
 import { EmbeddableHead } from "../ui/frame.tsx";
-import { CopyButton, Text, Time } from "../ui/parts.tsx";
+import { CopyButton, More, Select, Time } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
+import { LongText } from "../ui/value.tsx";
 
-/** In production is the name, in addresses, of the definition that is in use now. */
+/** The names, in addresses, of the definition that is in use now, and of no definition. */
 const production = "production";
+const none = "-";
 
 /** How many versions the page lists at first, and more when the visitor asks for it. */
 const step = 50;
@@ -51,40 +53,34 @@ function Compared({ project, id, inProduction, versions }: { project: string; id
   const { query } = here.value;
   // Without a choice, the newest change: the last version against the one before it.
   const numbers = versions.map((v) => String(v.version_number));
-  const after = query.get("with") ?? numbers[0] ?? production;
-  const before = query.get("compare") ?? numbers[1] ?? "";
-  const names = [...new Set([...numbers, ...[before, after].filter((name) => /^\d+$/.test(name))])].sort((a, b) => Number(b) - Number(a));
+  const after = query.get("with") || numbers[0] || production;
+  const before = query.get("compare") || numbers[1] || none;
+  const listed = [...new Set([...numbers, ...[before, after].filter((name) => /^\d+$/.test(name))])].sort((a, b) => Number(b) - Number(a));
+  const names = [[production, "in production"], ...listed.map((name) => [name, `version ${name}`])] as [string, string][];
+  const load = useLoad(
+    async ({ client, signal }) => {
+      const read = (name: string) => definition(client, project, id, name, inProduction, signal);
+      const [one, other] = await Promise.all([before === none ? null : read(before), read(after)]);
+      return { before: one, after: other, by: await import("../compare.ts") };
+    },
+    ["definitions", project, id, before, after],
+  );
   return (
     <div class="card">
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
-        <Choice label="Compare" value={before} none="none" names={names} choose={(compare) => filter({ compare: compare || "-" })} />
-        <Choice label="with" value={after} names={names} choose={(name) => filter({ with: name })} />
+        <Select label="Compare" value={before} options={[[none, "none"], ...names]} choose={(compare) => filter({ compare })} />
+        <Select label="with" value={after} options={names} choose={(name) => filter({ with: name })} />
       </form>
-      <Definitions project={project} id={id} inProduction={inProduction} before={before === "-" ? "" : before} after={after} />
+      <Loaded load={load} what="the definitions" rows={6}>
+        {(texts) => (texts.before === null ? <Single text={texts.after} by={texts.by} /> : <Difference before={texts.before} after={texts.after} by={texts.by} />)}
+      </Loaded>
     </div>
-  );
-}
-
-function Choice({ label, value, none, names, choose }: { label: string; value: string; none?: string; names: string[]; choose: (value: string) => void }) {
-  return (
-    <label>
-      <span>{label}</span>
-      <select value={value === "-" ? "" : value} onChange={(e) => choose(e.currentTarget.value)}>
-        {none && <option value="">{none}</option>}
-        <option value={production}>in production</option>
-        {names.map((name) => (
-          <option key={name} value={name}>
-            version {name}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 
 /** show compares two versions, or shows one, and scrolls to it. */
 function show(from: number | undefined, to: number): void {
-  filter({ compare: from === undefined ? "-" : String(from), with: String(to) });
+  filter({ compare: String(from ?? none), with: String(to) });
   document.querySelector("main")?.scrollIntoView();
 }
 
@@ -112,37 +108,8 @@ function Versions({ list: versions, more, showMore }: { list: EmbeddableVersion[
           ]}
         />
       )}
-      {more && (
-        <p class="actions">
-          <button type="button" class="quiet" onClick={showMore}>
-            Show {count(step)} more
-          </button>
-        </p>
-      )}
+      {more && <More show={showMore}>Show {count(step)} more</More>}
     </section>
-  );
-}
-
-interface DefinitionsProps {
-  project: string;
-  id: string;
-  inProduction: string;
-  before: string;
-  after: string;
-}
-
-function Definitions({ project, id, inProduction, before, after }: DefinitionsProps) {
-  const load = useLoad(
-    async ({ client, signal }) => {
-      const [one, other] = await Promise.all([before ? definition(client, project, id, before, inProduction, signal) : null, definition(client, project, id, after, inProduction, signal)]);
-      return { before: one, after: other, by: await import("../compare.ts") };
-    },
-    ["definitions", project, id, before, after],
-  );
-  return (
-    <Loaded load={load} what="the definitions" rows={6}>
-      {(texts) => (texts.before === null ? <Single text={texts.after} by={texts.by} /> : <Difference before={texts.before} after={texts.after} by={texts.by} />)}
-    </Loaded>
   );
 }
 
@@ -193,6 +160,9 @@ function Difference({ before, after, by }: { before: string; after: string; by: 
 /** How many lines are drawn at first. A definition may have a hundred thousand. */
 const drawn = 2000;
 
+/** How much of a line is drawn at first, in characters. */
+const longestLine = 2000;
+
 function Lines({ hunks, label }: { hunks: Hunk[]; label: string }) {
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const [limit, setLimit] = useState(drawn);
@@ -217,7 +187,7 @@ function Lines({ hunks, label }: { hunks: Hunk[]; label: string }) {
           {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : " "}
           {line.kind !== "same" && <span class="hidden">{line.kind}: </span>}
         </span>
-        <LineText text={line.text} />
+        <span class="text"><LongText first={longestLine}>{line.text}</LongText></span>
       </div>
     ));
   });
@@ -226,29 +196,7 @@ function Lines({ hunks, label }: { hunks: Hunk[]; label: string }) {
       <div class="lines" role="region" tabIndex={0} aria-label={label}>
         {rows}
       </div>
-      {hidden > 0 && (
-        <button type="button" class="quiet" onClick={() => setLimit(limit + 10 * drawn)}>
-          Show {count(Math.min(hidden, 10 * drawn))} more lines
-        </button>
-      )}
+      {hidden > 0 && <More show={() => setLimit(limit + 10 * drawn)}>Show {count(Math.min(hidden, 10 * drawn))} more lines</More>}
     </>
-  );
-}
-
-/** How much of a line is drawn at first, in characters. */
-const longestLine = 2000;
-
-function LineText({ text }: { text: string }) {
-  const [all, setAll] = useState(false);
-  const cut = !all && text.length > longestLine;
-  return (
-    <span class="text">
-      <Text whole>{cut ? text.slice(0, longestLine) : text}</Text>
-      {cut && (
-        <button type="button" class="quiet small" onClick={() => setAll(true)}>
-          … {count(text.length - longestLine)} more characters
-        </button>
-      )}
-    </span>
   );
 }

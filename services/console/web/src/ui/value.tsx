@@ -9,8 +9,8 @@ const firstLength = 600;
 const moreLength = 100_000;
 
 /** LongText shows the beginning of a text, and more of it by a button. */
-export function LongText({ children, code = false }: { children: string; code?: boolean }) {
-  const [length, setLength] = useState(firstLength);
+export function LongText({ children, code = false, first = firstLength }: { children: string; code?: boolean; first?: number }) {
+  const [length, setLength] = useState(first);
   // A few characters more are no reason for a button.
   const cut = children.length > length * 1.2;
   const shown = <Text whole>{cut ? children.slice(0, length) : children}</Text>;
