@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { Client } from "@lectern/client";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { visible } from "./browser.ts";
 import { errorOf } from "./errors.ts";
 import { parseJSON } from "./numbers.ts";
 import { session } from "./session.ts";
@@ -79,30 +80,19 @@ async function remembered(url: string, init: RequestInit = {}): Promise<Response
 /** Live is the state of the change feed. An error has ended it. */
 export type Live = "connecting" | "live" | "broken" | Error;
 
-/** useVisible reports whether the visitor sees this tab. */
-function useVisible(): boolean {
-  const [visible, setVisible] = useState(!document.hidden);
-  useEffect(() => {
-    const update = () => setVisible(!document.hidden);
-    document.addEventListener("visibilitychange", update);
-    return () => document.removeEventListener("visibilitychange", update);
-  }, []);
-  return visible;
-}
-
 /**
  * useNews calls news after changes of the project, at most every two seconds, for as long as the page is shown. In a tab that is not
  * seen it pauses. It also calls news once it follows, for what was read before: not if the caller waits to read until ready.
  */
 export function useNews(project: string, news: () => void, waits = false): { live: Live; ready: boolean } {
   const [live, setLive] = useState<Live>("connecting");
-  const visible = useVisible();
+  const isVisible = visible.value;
   const latest = useRef(news);
   latest.current = news;
   const ready = useRef(false);
-  ready.current ||= !visible || live !== "connecting";
+  ready.current ||= !isVisible || live !== "connecting";
   useEffect(() => {
-    if (!visible) return setLive("connecting");
+    if (!isVisible) return setLive("connecting");
     const controller = new AbortController();
     const { signal } = controller;
     const client = connect({ onRetry: () => signal.aborted || setLive("broken"), attempts: Infinity });
@@ -129,7 +119,7 @@ export function useNews(project: string, news: () => void, waits = false): { liv
       controller.abort();
       clearTimeout(timer);
     };
-  }, [project, visible]);
+  }, [project, isVisible]);
   return { live, ready: ready.current };
 }
 

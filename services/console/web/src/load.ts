@@ -4,6 +4,7 @@ import { effect, type Signal, signal } from "@preact/signals";
 import { APIError, type Client } from "@lectern/client";
 import { useEffect, useRef } from "preact/hooks";
 import { connect, type Waiting } from "./api.ts";
+import { online, visible } from "./browser.ts";
 import { errorOf } from "./errors.ts";
 import { session } from "./session.ts";
 
@@ -124,10 +125,10 @@ effect(() => void (session.value, queries.clear()));
 
 /** wake tries again at once when the network or the tab is back. */
 function wake(): void {
-  if (!document.hidden) for (const query of queries.values()) query.wake();
+  if (online.value && visible.value) for (const query of queries.values()) query.wake();
 }
-addEventListener("online", wake);
-document.addEventListener("visibilitychange", wake);
+online.subscribe(wake);
+visible.subscribe(wake);
 
 function find<T>(key: string): Query<T> {
   const query = (queries.get(key) ?? new Query()) as Query<T>;

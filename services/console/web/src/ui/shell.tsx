@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { online } from "../browser.ts";
 import { late, useLoad } from "../load.ts";
 import { browserZone, deviceZone, known, linkZone, ownZone, theme, type Theme, zone, zones } from "../preferences.ts";
 import { address, filter, go, here, listOf, type Page, pageNames, pages } from "../router.ts";
@@ -9,7 +10,7 @@ import { signOut } from "../session.ts";
 import { Commands } from "./commands.tsx";
 import { Help, keys, Search } from "./dialogs.tsx";
 import { Select, Text } from "./parts.tsx";
-import { Patience, useOnline } from "./state.tsx";
+import { Patience } from "./state.tsx";
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
@@ -22,7 +23,6 @@ export function Shell({ project, page, children }: { project: string; page: Page
   const dialog = useSignal<"" | "help" | "search">("");
   const more = useSignal(false); // the choices on narrow screens
   const title = useLoad(async ({ client, signal }) => (await client.project(project, { signal })).title, ["project", project]);
-  const online = useOnline();
   const afterG = useRef(false);
 
   useEffect(() => {
@@ -93,12 +93,12 @@ export function Shell({ project, page, children }: { project: string; page: Page
         </div>
       </nav>
       <div class="content">
-        {!online && (
+        {!online.value && (
           <p class="banner" role="status" data-state="offline">
             <strong>You are offline.</strong> What is shown may be out of date. The page continues when the network is back.
           </p>
         )}
-        {online && late.value && <Patience waiting={late.value.waiting} asOf={late.value.at} />}
+        {online.value && late.value && <Patience waiting={late.value.waiting} asOf={late.value.at} />}
         {zone.value !== ownZone.value && (
           <p class="banner" role="status" data-zone="link">
             {known(linkZone.value) ? "Days and times are those of the link’s time zone" : `The link’s time zone, ${linkZone.value.slice(0, 50)}, is not known. Days and times are in`} <strong>{zone.value}</strong>.{" "}

@@ -3,27 +3,13 @@ import { APIError, ConnectionError, IncompleteError } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Waiting } from "../api.ts";
+import { online } from "../browser.ts";
 import type { Load } from "../load.ts";
 import { session, signOut } from "../session.ts";
 import { clock, count } from "../time.ts";
 import { SignInError } from "../errors.ts";
 import { claims, groupsCut } from "../oidc.ts";
 import { CopyButton } from "./parts.tsx";
-
-/** useOnline reports whether the browser has a network. */
-export function useOnline(): boolean {
-  const [online, setOnline] = useState(navigator.onLine);
-  useEffect(() => {
-    const update = () => setOnline(navigator.onLine);
-    addEventListener("online", update);
-    addEventListener("offline", update);
-    return () => {
-      removeEventListener("online", update);
-      removeEventListener("offline", update);
-    };
-  }, []);
-  return online;
-}
 
 /** useNow returns the current time, and renders again every ms milliseconds. */
 export function useNow(ms: number): number {
@@ -73,8 +59,8 @@ interface Said {
   advice: string;
 }
 
-function explain(error: Error, online: boolean): Said {
-  if (!online) return { state: "offline", title: "You are offline", advice: "The page continues when the network is back." };
+function explain(error: Error): Said {
+  if (!online.value) return { state: "offline", title: "You are offline", advice: "The page continues when the network is back." };
   const cause = error instanceof ConnectionError ? error.cause : error;
   if (cause instanceof SignInError) return { state: "sign-in", title: cause.title, advice: cause.refused ? "Sign in again." : "Try again. If it fails again, tell the administrator of Lectern." };
   if (error instanceof APIError) {
@@ -103,20 +89,16 @@ function explain(error: Error, online: boolean): Said {
 
 /** Problem tells the visitor what failed and what to do. Without retry it has no buttons. */
 export function Problem({ error, retry }: { error: Error; retry?: () => void }) {
-  const online = useOnline();
-  const said = explain(error, online);
-  useEffect(() => {
-    if (said.state !== "offline" || !retry) return;
-    addEventListener("online", retry);
-    return () => removeEventListener("online", retry);
-  }, [said.state, retry]);
-  if (said.state === "offline" && retry) return <Offline state="offline" />;
+  const said = explain(error);
+  const isOnline = online.value;
+  useEffect(() => (isOnline ? undefined : online.subscribe((again) => void (again && retry?.()))), [isOnline, retry]);
+  if (!isOnline && retry) return <Offline state="offline" />;
   return (
     <div class="notice problem" role="alert" data-state={said.state}>
       <h2>{said.title}</h2>
       <p>{said.advice}</p>
       {said.title === "You may not read this" && <Identity />}
-      {online && <p class="muted small wrap">{error.message}</p>}
+      {isOnline && <p class="muted small wrap">{error.message}</p>}
       {error instanceof APIError && error.requestId && (
         <p class="muted small">
           Request id <code>{error.requestId}</code>
@@ -156,9 +138,8 @@ const Offline = ({ state }: { state: string }) => <p class="muted small" data-st
 /** Patience says that the client waits before it tries again, and why. asOf is when the page read what it shows meanwhile. */
 export function Patience({ waiting, asOf }: { waiting: Waiting; asOf?: number }) {
   const now = useNow(500);
-  const online = useOnline();
-  const said = explain(waiting.error, online);
-  if (!online) return <Offline state="waiting-offline" />;
+  const said = explain(waiting.error);
+  if (!online.value) return <Offline state="waiting-offline" />;
   const seconds = Math.max(0, Math.ceil((waiting.until - now) / 1000));
   return (
     <p class="banner" role="status" data-state={`waiting-${said.state}`}>
