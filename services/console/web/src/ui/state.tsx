@@ -59,28 +59,25 @@ interface Said {
   advice: string;
 }
 
+/** What a visitor reads about answers of the API, by their status. The state is the status, unless it is here. */
+const refusals: Record<number, Omit<Said, "state"> & Partial<Said>> = {
+  401: { title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or belong to another project. Sign in with another key." },
+  403: { title: "The API key may not read this", advice: "The key lacks a scope. Ask an operator for a key that has it." },
+  404: { title: "This does not exist", advice: "It may have been removed, or the address may be mistyped." },
+  422: { state: "slow", title: "This takes too long to count or to search", advice: "Choose a shorter period, or one embeddable." },
+  429: { title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." },
+  503: { title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Try again soon." },
+};
+const failure = { title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };
+
 function explain(error: Error): Said {
   if (!online.value) return { state: "offline", title: "You are offline", advice: "The page continues when the network is back." };
   const cause = error instanceof ConnectionError ? error.cause : error;
   if (cause instanceof SignInError) return { state: "sign-in", title: cause.title, advice: cause.refused ? "Sign in again." : "Try again. If it fails again, tell the administrator of Lectern." };
   if (error instanceof APIError) {
-    if (session.peek()?.tokens && [401, 403].includes(error.status)) return { state: String(error.status), title: "You may not read this", advice: "Give these two lines to the administrator of Lectern:" };
-    switch (error.status) {
-      case 401:
-        return { state: "401", title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or belong to another project. Sign in with another key." };
-      case 403:
-        return { state: "403", title: "The API key may not read this", advice: "The key lacks a scope. Ask an operator for a key that has it." };
-      case 404:
-        return { state: "404", title: "This does not exist", advice: "It may have been removed, or the address may be mistyped." };
-      case 422:
-        return { state: "slow", title: "This takes too long to count or to search", advice: "Choose a shorter period, or one embeddable." };
-      case 429:
-        return { state: "429", title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." };
-      case 503:
-        return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Try again soon." };
-    }
-    if (error.status >= 500) return { state: String(error.status), title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };
-    return { state: String(error.status), title: "The server refused the request", advice: "" };
+    const state = String(error.status);
+    if (session.peek()?.tokens && [401, 403].includes(error.status)) return { state, title: "You may not read this", advice: "Give these two lines to the administrator of Lectern:" };
+    return { state, ...(refusals[error.status] ?? (error.status >= 500 ? failure : { title: "The server refused the request", advice: "" })) };
   }
   if (error instanceof IncompleteError) return { state: "incomplete", title: "The answer was cut off", advice: "What is shown is not everything. Try again." };
   if (error instanceof ConnectionError) return { state: "unreachable", title: "The server cannot be reached", advice: "Check the connection, then try again." };
