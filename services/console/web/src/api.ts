@@ -122,10 +122,3 @@ export function useNews(project: string, news: () => void, waits = false): { liv
   }, [project, isVisible]);
   return { live, ready: ready.current };
 }
-
-/** collect reads a list to its end. */
-export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const one of list) all.push(one);
-  return all;
-}

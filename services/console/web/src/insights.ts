@@ -1,6 +1,5 @@
 // The figures that the server counts, and the periods that they are of.
 import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, EntryQuery, Funnel, FunnelPage, FunnelQuery } from "@lectern/client";
-import { collect } from "./api.ts";
 import { type Load, useLoad } from "./load.ts";
 import { type Bounds, calendarSpan, daysSpan, isCalendar, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
 import { zone } from "./preferences.ts";
@@ -47,13 +46,13 @@ export async function spanOf(client: Client, project: string, { named, from, to 
   const of = { limit: 1, embeddable_id: embeddable };
   const end = async (direction: "ASC" | "DESC") => {
     const until = dayStarts(now, 1)[1] ?? now;
-    const [found] = await collect(client.entries(project, { ...of, sort: "created_at", direction, ...created({ from: clocks.from, until }) }, { signal }));
+    const [found] = await Array.fromAsync(client.entries(project, { ...of, sort: "created_at", direction, ...created({ from: clocks.from, until }) }, { signal }));
     return found && Date.parse(found.created_at);
   };
   const own = from !== "" || to !== "";
   const [newest, oldest] = await Promise.all([end("DESC"), (own && !from) || (!own && named === "0") ? end("ASC") : undefined]);
   // There may be entries whose clocks are wrong.
-  if (newest === undefined && (await collect(client.entries(project, of, { signal }))).length === 0) return null;
+  if (newest === undefined && (await Array.fromAsync(client.entries(project, of, { signal }))).length === 0) return null;
   if (own) return ownSpan({ from, to }, now, oldest);
   if (named === "0") return { from: undefined, until: undefined, past: false, days: Math.ceil(((newest ?? now) - (oldest ?? now)) / 86_400_000) + 1 };
   return isCalendar(named) ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);

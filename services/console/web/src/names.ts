@@ -1,7 +1,6 @@
 // The embeddables of a project, their names, and the titles of their questions.
 import type { Embeddable } from "@lectern/client";
 import { useMemo } from "preact/hooks";
-import { collect } from "./api.ts";
 import { type Load, useLoad } from "./load.ts";
 import { type Asked, askedIn } from "./questions.ts";
 
@@ -10,7 +9,7 @@ export const nameOf = (embeddable: Embeddable): string => embeddable.title || em
 
 /** useEmbeddables reads the embeddables of a project. */
 export function useEmbeddables(project: string): Load<Embeddable[]> {
-  return useLoad(({ client, signal }) => collect(client.embeddables(project, {}, { signal })), ["embeddables", project]);
+  return useLoad(({ client, signal }) => Array.fromAsync(client.embeddables(project, {}, { signal })), ["embeddables", project]);
 }
 
 /** useNames returns a function that names an embeddable by its id. Until the titles are read, it returns the id. */

@@ -1,7 +1,6 @@
 // Finds entries and contacts by their ids, and contacts by an e-mail address. Only what exists is offered, so that no hit leads nowhere.
 import { APIError, type Client } from "@lectern/client";
 import { answersOf, nameIn, titleOf, words } from "./answers.ts";
-import { collect } from "./api.ts";
 import { address } from "./router.ts";
 
 /** How long a text is that the API looks for in answers, in characters. */
@@ -27,7 +26,7 @@ export async function byId(client: Client, project: string, id: string, signal: 
   const [[entry], [contact]] = await Promise.all([
     // Ids of contacts may be addresses of e-mail. Ids of entries look like words, and browsers log each entry that does not exist.
     /[\s@]/.test(id) ? [] : client.entry(project, id, { signal }).then((entry) => [entry], none),
-    collect(client.entries(project, { contact_id: id, limit: 1 }, { signal })).catch(none),
+    Array.fromAsync(client.entries(project, { contact_id: id, limit: 1 }, { signal })).catch(none),
   ]);
   return [
     ...(entry ? [{ label: titleOf(entry) || id, what: "Entry", to: address(project, "entries", id) }] : []),
@@ -41,7 +40,7 @@ const mostWithMail = 20;
 /** byMail finds the contacts that gave a whole e-mail address as an answer. */
 export async function byMail(client: Client, project: string, mail: string, signal: AbortSignal): Promise<Hit[]> {
   if (!/^[^\s@]+@[^\s@]+\.[^\s@]{2,}$/.test(mail) || !isSearch(mail)) return [];
-  const found = await collect(client.entries(project, { search: mail, limit: mostWithMail }, { signal })).catch(none);
+  const found = await Array.fromAsync(client.entries(project, { search: mail, limit: mostWithMail }, { signal })).catch(none);
   // The API also finds longer addresses that have this one in them.
   const same = (json: string) => words(json).trim().toLowerCase() === mail.toLowerCase();
   const theirs = found.filter(({ entry_data }) => [...(answersOf(entry_data)?.values() ?? [])].some(same));

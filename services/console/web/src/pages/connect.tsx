@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { collect, rate } from "../api.ts";
+import { rate } from "../api.ts";
 import { useLoad } from "../load.ts";
 import { address } from "../router.ts";
 import { session } from "../session.ts";
@@ -178,7 +178,7 @@ ${lines.join("\\\n")}
 
 /** Sending shows how the first entry is sent, and that it came. */
 function Sending({ project }: { project: string }) {
-  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: 1 }, { signal })), ["newest", project]);
+  const load = useLoad(({ client, signal }) => Array.fromAsync(client.entries(project, { limit: 1 }, { signal })), ["newest", project]);
   const [command] = useState(() => first(project, new Date().toISOString()));
   const newest = load.value?.[0];
   return (

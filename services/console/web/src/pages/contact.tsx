@@ -2,7 +2,6 @@
 import type { Entry } from "@lectern/client";
 import { useMemo } from "preact/hooks";
 import { answersOf, nameIn } from "../answers.ts";
-import { collect } from "../api.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
 import { address } from "../router.ts";
@@ -24,7 +23,7 @@ export function ContactPage({ project, id }: { project: string; id: string }) {
   const load = useLoad(
     async ({ client, signal }) => {
       // By updated_at, because only this order has an index with the contact.
-      const found = await collect(client.entries(project, { contact_id: id, limit: mostEntries + 1 }, { signal }));
+      const found = await Array.fromAsync(client.entries(project, { contact_id: id, limit: mostEntries + 1 }, { signal }));
       const entries = found.slice(0, mostEntries).sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at));
       return { entries, more: found.length > mostEntries };
     },

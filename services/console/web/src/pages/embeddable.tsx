@@ -1,6 +1,5 @@
 import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
-import { collect } from "../api.ts";
 import type { Hunk } from "../compare.ts";
 import { useLoad } from "../load.ts";
 import { versionIn } from "../numbers.ts";
@@ -25,7 +24,7 @@ export function EmbeddablePage({ project, id }: { project: string; id: string })
   const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), ["embeddable", project, id]);
   const versions = useLoad(
     async ({ client, signal }) => {
-      const found = await collect(client.versions(project, id, { limit: most + 1, pageSize: most + 1 }, { signal }));
+      const found = await Array.fromAsync(client.versions(project, id, { limit: most + 1, pageSize: most + 1 }, { signal }));
       return { list: found.slice(0, most), more: found.length > most };
     },
     ["versions", project, id, most],

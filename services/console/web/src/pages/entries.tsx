@@ -2,7 +2,6 @@
 import type { Entry, EntryQuery } from "@lectern/client";
 import { useState } from "preact/hooks";
 import { type Answers, answersOf, encodeNames, Names, words } from "../answers.ts";
-import { collect } from "../api.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
 import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
 import { useLoad } from "../load.ts";
@@ -55,7 +54,7 @@ export function Entries({ project }: { project: string }) {
       const cursor = cursors.get(`${key} ${page}`);
       // Without a cursor, because the address was opened directly, the pages before are read, too.
       const all = cursor || page === 1 ? rows : rows * page;
-      const entries = await collect(client.entries(project, { ...query, cursor, limit: all, pageSize: all }, { signal }));
+      const entries = await Array.fromAsync(client.entries(project, { ...query, cursor, limit: all, pageSize: all }, { signal }));
       const after = next();
       if (after) cursors.set(`${key} ${page + 1}`, after);
       return { entries: entries.slice(all - rows), more: after !== undefined };

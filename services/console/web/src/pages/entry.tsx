@@ -2,7 +2,6 @@
 import type { Client, Entry, EntryEvent } from "@lectern/client";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf, titleOf } from "../answers.ts";
-import { collect } from "../api.ts";
 import { created } from "../insights.ts";
 import { stopsOf, type Stop } from "../journey.ts";
 import { useLoad } from "../load.ts";
@@ -123,7 +122,7 @@ const mostUpdated = 20;
 async function urlOf(client: Client, project: string, { entry_id, embeddable_id, contact_id, group_id, updated_at }: Entry, signal: AbortSignal): Promise<string | null> {
   const at = Date.parse(updated_at);
   const { created_after: updated_after, created_before: updated_before } = created({ from: at, until: at + 1 });
-  const entries = await collect(client.pageViews(project, { embeddable_id, contact_id, group_id, updated_after, updated_before, include_urls: true, limit: mostUpdated }, { signal }));
+  const entries = await Array.fromAsync(client.pageViews(project, { embeddable_id, contact_id, group_id, updated_after, updated_before, include_urls: true, limit: mostUpdated }, { signal }));
   return entries.find((one) => one.entry_id === entry_id)?.page_views.find(({ url }) => url)?.url ?? null;
 }
 
@@ -146,7 +145,7 @@ function About({ project, entry }: { project: string; entry: Entry }) {
 }
 
 function Journey({ project, id }: { project: string; id: string }) {
-  const load = useLoad<EntryEvent[]>(({ client, signal }) => collect(client.events(project, id, { direction: "ASC", limit: mostEvents }, { signal })), ["events", project, id]);
+  const load = useLoad<EntryEvent[]>(({ client, signal }) => Array.fromAsync(client.events(project, id, { direction: "ASC", limit: mostEvents }, { signal })), ["events", project, id]);
   return (
     <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? load.value?.length : undefined}>
       <h2 id="journey">Path through the pages</h2>

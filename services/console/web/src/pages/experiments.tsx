@@ -1,5 +1,4 @@
 import type { Experiment } from "@lectern/client";
-import { collect } from "../api.ts";
 import { nameOfWinner, statuses, statusOf, variantsOf } from "../experiments.ts";
 import { useLoad } from "../load.ts";
 import { useNames } from "../names.ts";
@@ -15,7 +14,7 @@ const mostVerdicts = 20;
 
 /** Experiments lists the experiments of a project, by status, with what each found out. */
 export function Experiments({ project }: { project: string }) {
-  const load = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), ["experiments", project]);
+  const load = useLoad(({ client, signal }) => Array.fromAsync(client.experiments(project, {}, { signal })), ["experiments", project]);
   const title = useNames(project);
   const chosen = here.value.query.get("status") ?? "";
   const button = (id: string, name: string, n: number) => (

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { collect, type Live, useNews } from "../api.ts";
+import { type Live, useNews } from "../api.ts";
 import { listed, narrowedIn, ofEmbeddable } from "../filters.ts";
 import { entriesPeriod, sum, usePeriod } from "../insights.ts";
 import { useLoad } from "../load.ts";
@@ -149,7 +149,7 @@ function Chart({ project, embeddable, span, until, interval, intervals: bars, to
 function Latest({ project, live, version, reload }: { project: string; live: Live; version: object; reload: () => void }) {
   const now = useNow(1000);
   const title = useNames(project);
-  const load = useLoad(({ client, signal }) => collect(client.entries(project, { limit: shown }, { signal })), ["latest", project]);
+  const load = useLoad(({ client, signal }) => Array.fromAsync(client.entries(project, { limit: shown }, { signal })), ["latest", project]);
   const read = useRef(version);
   useEffect(() => {
     if (version !== read.current) load.reload();
@@ -184,7 +184,7 @@ function Latest({ project, live, version, reload }: { project: string; live: Liv
 
 function Running({ project }: { project: string }) {
   const title = useNames(project);
-  const running = useLoad(({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), ["running", project]);
+  const running = useLoad(({ client, signal }) => Array.fromAsync(client.experiments(project, { status: "running" }, { signal })), ["running", project]);
   const more = (running.value?.length ?? 0) > shown;
   return (
     <section class="card" aria-labelledby="running">

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { collect } from "../api.ts";
 import { useLoad } from "../load.ts";
 import { nameOf, useEmbeddables } from "../names.ts";
 import { address, go, pageNames, pages } from "../router.ts";
@@ -71,7 +70,7 @@ export function Search({ project, close }: { project: string; close: () => void 
   const [active, setActive] = useState(0);
   // Search works without the titles, if they cannot be read.
   const { value: embeddables = [] } = useEmbeddables(project);
-  const { value: experiments = [] } = useLoad(({ client, signal }) => collect(client.experiments(project, {}, { signal })), ["experiments", project]);
+  const { value: experiments = [] } = useLoad(({ client, signal }) => Array.fromAsync(client.experiments(project, {}, { signal })), ["experiments", project]);
 
   const id = text.trim();
   const wanted = id.toLowerCase();
