@@ -99,52 +99,31 @@ const deepest = 20;
 
 /** indented writes JSON with a line for each member, in the wording of the source. */
 export function indented(json: string): string {
-  const out: string[] = [];
   let depth = 0;
+  let isInText = false;
   const newLine = () => "\n" + "  ".repeat(Math.min(depth, deepest));
-  for (let i = 0; i < json.length; i++) {
-    const c = json.charAt(i);
-    switch (c) {
-      case '"': {
-        const end = endOfString(json, i);
-        out.push(json.slice(i, end));
-        i = end - 1;
-        break;
-      }
+  // The JSON is valid: outside of texts, only marks and white space change.
+  return json.replace(/\\.|"|[[{]\s*[\]}]|[[\]{},:]|\s+/g, (part) => {
+    if (part === '"') isInText = !isInText;
+    if (isInText || part === '"') return part;
+    switch (part.charAt(0)) {
       case "{":
-      case "[": {
-        const rest = /\s*[}\]]/y;
-        rest.lastIndex = i + 1;
-        if (rest.test(json)) {
-          out.push(c === "{" ? "{}" : "[]");
-          i = rest.lastIndex - 1;
-          break;
-        }
+      case "[":
+        if (part.length > 1) return part.replace(/\s+/, "");
         depth++;
-        out.push(c, newLine());
-        break;
-      }
+        return part + newLine();
       case "}":
       case "]":
         depth--;
-        out.push(newLine(), c);
-        break;
+        return newLine() + part;
       case ",":
-        out.push(c, newLine());
-        break;
+        return part + newLine();
       case ":":
-        out.push(": ");
-        break;
-      case " ":
-      case "\t":
-      case "\r":
-      case "\n":
-        break;
+        return ": ";
       default:
-        out.push(c);
+        return ""; // white space
     }
-  }
-  return out.join("");
+  });
 }
 
 /** How long a title is at most, in characters. */
