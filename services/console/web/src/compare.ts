@@ -19,8 +19,8 @@ export interface Line {
   kind: "same" | "removed" | "added";
   text: string;
   /** The line's number in each text, if the text has the line. */
-  before?: number;
-  after?: number;
+  before?: number | undefined;
+  after?: number | undefined;
 }
 
 /** A run of lines: changes with the lines around them, or lines that are the same in both and can be folded. */
@@ -46,21 +46,13 @@ export function compare(before: string, after: string): Comparison | undefined {
   const parts = diffLines(before, after, { timeout: longest });
   if (!parts) return undefined;
   const lines: Line[] = [];
-  let [b, a, added, removed] = [0, 0, 0, 0];
-  for (const part of parts) {
-    const texts = part.value.split("\n");
-    if (texts.at(-1) === "") texts.pop();
-    for (const text of texts) {
-      if (part.added) {
-        lines.push({ kind: "added", text, after: ++a });
-        added++;
-      } else if (part.removed) {
-        lines.push({ kind: "removed", text, before: ++b });
-        removed++;
-      } else lines.push({ kind: "same", text, before: ++b, after: ++a });
-    }
+  let [b, a] = [0, 0];
+  for (const { value, added, removed } of parts) {
+    const kind = added ? "added" : removed ? "removed" : "same";
+    for (const text of value.replace(/\n$/, "").split("\n")) lines.push({ kind, text, before: added ? undefined : ++b, after: removed ? undefined : ++a });
   }
-  return { hunks: fold(lines), added, removed };
+  const number = (kind: Line["kind"]) => lines.filter((line) => line.kind === kind).length;
+  return { hunks: fold(lines), added: number("added"), removed: number("removed") };
 }
 
 function fold(lines: readonly Line[]): Hunk[] {
