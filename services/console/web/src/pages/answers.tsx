@@ -97,8 +97,8 @@ function Changes({ questions, name, now, before, open }: { questions: Question[]
         <ul class="rows">
           {changed.slice(0, mostChanged).map(({ question: { key, title }, value, now, old }) => (
             <li key={`${key} ${written(value)}`}>
-              <a href={filtered({ key })} onClick={(event) => open(event, key)}><Text>{cut(title || key)}</Text></a>
-              <span><Text>{cut(written(value))}</Text></span>
+              <a href={filtered({ key })} onClick={(event) => open(event, key)}><Text most={longestTitle}>{title || key}</Text></a>
+              <span><Text most={longestTitle}>{written(value)}</Text></span>
               <span class="small number">{percent(old)} → {percent(now)}, <Change now={now} old={old} points /></span>
             </li>
           ))}
@@ -130,7 +130,7 @@ function Questions({ project, of, span, questions, all: { entries, unreadable },
           {found.map(({ key, title, answered }) => (
             <li key={key}>
               <a href={filtered({ key })} onClick={(event) => open(event, key)}>
-                <Text>{cut(title || key)}</Text> <span class="muted small">{count(answered)}</span>
+                <Text most={longestTitle}>{title || key}</Text> <span class="muted small">{count(answered)}</span>
               </a>
             </li>
           ))}
@@ -159,7 +159,6 @@ function Questions({ project, of, span, questions, all: { entries, unreadable },
 
 /** How much of a title the list of questions shows, in characters. */
 const longestTitle = 120;
-const cut = (title: string) => (title.length > longestTitle ? `${title.slice(0, longestTitle)}…` : title);
 
 function Section({ project, of, span, question: { key, title, given } }: { project: string; of: Of; span: Span; question: Question }) {
   return (

@@ -142,7 +142,7 @@ function Faults({ faults }: { faults: string[] }) {
       <h2>The address has filters that cannot be read</h2>
       <ul class="wrap">
         {faults.map((fault) => (
-          <li key={fault}><Text>{fault.length > 300 ? `${fault.slice(0, 300)}…` : fault}</Text></li>
+          <li key={fault}><Text most={300}>{fault}</Text></li>
         ))}
       </ul>
       <p class="actions">
@@ -202,13 +202,12 @@ function EntryTable({ project, entries, columns, chosen }: { project: string; en
 function Raw({ data }: { data: string }) {
   return (
     <>
-      <span class="badge busy" title="The data of this entry is not a JSON object.">Raw</span> <Text>{data.slice(0, longestCell)}</Text>
+      <span class="badge busy" title="The data of this entry is not a JSON object.">Raw</span> <Text most={longestCell}>{data}</Text>
     </>
   );
 }
 
 function Cell({ json }: { json: string | undefined }) {
   if (json === undefined || json === "null") return <span class="muted">–</span>;
-  const value = words(json);
-  return <Text>{value.length > longestCell ? `${value.slice(0, longestCell)}…` : value}</Text>;
+  return <Text most={longestCell}>{words(json)}</Text>;
 }

@@ -68,7 +68,7 @@ function Result({ project, e, judged }: { project: string; e: Experiment; judged
   return (
     <>
       {e.winner_variant !== null && <><strong><Text>{nameOfWinner(e)}</Text></strong> won{e.outcome && ": "}</>}
-      {e.outcome ? <Text>{e.outcome.slice(0, 300)}</Text> : e.winner_variant !== null ? null : judged ? <Verdict project={project} e={e} /> : <span class="muted">{variants ? `${variants} variants` : "–"}</span>}
+      {e.outcome ? <Text most={300}>{e.outcome}</Text> : e.winner_variant !== null ? null : judged ? <Verdict project={project} e={e} /> : <span class="muted">{variants ? `${variants} variants` : "–"}</span>}
     </>
   );
 }

@@ -7,7 +7,6 @@ import { Value } from "./value.tsx";
 
 /** How much of a key or a title is drawn, in characters. */
 const longestName = 200;
-const cut = (name: string) => (name.length > longestName ? `${name.slice(0, longestName)}…` : name);
 
 interface Props {
   project: string;
@@ -28,7 +27,7 @@ export function AnswerList({ project, embeddable, answers, most }: Props) {
         const title = asked.get(key)?.title;
         return (
           <div key={key}>
-            <dt>{title ? <><Text>{cut(title)}</Text> <code><Text>{cut(key)}</Text></code></> : <Text>{cut(key) || "(no name)"}</Text>}</dt>
+            <dt>{title ? <><Text most={longestName}>{title}</Text> <code><Text most={longestName}>{key}</Text></code></> : <Text most={longestName}>{key || "(no name)"}</Text>}</dt>
             <dd><Value json={json} /></dd>
           </div>
         );

@@ -42,7 +42,7 @@ export function Filters({ project, embeddable, of }: Props) {
 /** Title shows the title of a question, or its key if the definition has none. */
 function Title({ project, embeddable = "", name }: { project: string; embeddable: string | undefined; name: string }) {
   const { asked } = useAsked(project, embeddable, useMemo(() => [name], [name]));
-  return <Text>{(asked.get(name)?.title || name).slice(0, longest)}</Text>;
+  return <Text most={longest}>{asked.get(name)?.title || name}</Text>;
 }
 
 /** from returns the choices of a filter. */

@@ -64,7 +64,7 @@ export function Latest({ project, of, name, answered }: { project: string; of: O
                 kind="values"
                 rows={answers}
                 columns={[
-                  { name: "Answer", kind: "wrap", cell: ({ text }) => <Text>{text.length > longestAnswer ? `${text.slice(0, longestAnswer)}…` : text}</Text> },
+                  { name: "Answer", kind: "wrap", cell: ({ text }) => <Text most={longestAnswer}>{text}</Text> },
                   { name: "Entry", kind: "number", cell: ({ entry }) => <a href={address(project, "entries", entry.entry_id)}><Time at={entry.created_at} /></a> },
                 ]}
               />

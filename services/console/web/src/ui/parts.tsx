@@ -22,11 +22,11 @@ export function Time({ at, show = dateTime }: { at: string; show?: (at: number) 
 
 /**
  * Text shows a text that somebody else wrote. It keeps the direction of the text to itself, so that marks for
- * right-to-left writing cannot reorder the text around it. It is cut after 1,000 characters unless it is wanted whole: a
- * browser takes minutes to break a word of a million characters into lines.
+ * right-to-left writing cannot reorder the text around it. It is cut after most characters: a browser takes minutes to break a
+ * word of a million characters into lines.
  */
-export function Text({ children, whole = false }: { children: string; whole?: boolean }) {
-  return <bdi>{whole || children.length <= longestText ? children : `${children.slice(0, longestText)}…`}</bdi>;
+export function Text({ children, most = longestText }: { children: string; most?: number }) {
+  return <bdi>{children.length <= most ? children : `${children.slice(0, most)}…`}</bdi>;
 }
 
 /** PageHead is the title of a page, with the parts to its right. It also names the window. */

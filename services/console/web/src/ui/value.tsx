@@ -13,7 +13,7 @@ export function LongText({ children, code = false, first = firstLength }: { chil
   const [length, setLength] = useState(first);
   // A few characters more are no reason for a button.
   const cut = children.length > length * 1.2;
-  const shown = <Text whole>{cut ? children.slice(0, length) : children}</Text>;
+  const shown = <Text most={Infinity}>{cut ? children.slice(0, length) : children}</Text>;
   return (
     <>
       {code ? <pre class="json">{shown}</pre> : <span class="longtext">{shown}</span>}
