@@ -1,7 +1,7 @@
 // The figures that the server counts, and the periods that they are of.
 import type { AnswerKeys, AnswerQuery, Client, CountQuery, EntryCount, EntryQuery, Funnel, FunnelPage, FunnelQuery } from "@lectern/client";
 import { type Load, useLoad } from "./load.ts";
-import { type Bounds, calendarSpan, daysSpan, isCalendar, ownSpan, type Period, periodIn, type Span, standard } from "./period.ts";
+import { type Bounds, daysSpan, fixedSpan, type Period, periodIn, type Span, standard } from "./period.ts";
 import { zone } from "./preferences.ts";
 import { here } from "./router.ts";
 import { dayStarts, isoDay } from "./time.ts";
@@ -41,7 +41,8 @@ export function useSpan(project: string, embeddable: string | undefined, otherwi
 }
 
 /** spanOf puts a period on the clock, or returns null if the project, or the embeddable, has no entry. */
-export async function spanOf(client: Client, project: string, { named, from, to }: Period, embeddable: string | undefined, signal: AbortSignal): Promise<Span | null> {
+export async function spanOf(client: Client, project: string, period: Period, embeddable: string | undefined, signal: AbortSignal): Promise<Span | null> {
+  const { named, from, to } = period;
   const now = Date.now();
   const of = { limit: 1, embeddable_id: embeddable };
   const end = async (direction: "ASC" | "DESC") => {
@@ -49,13 +50,10 @@ export async function spanOf(client: Client, project: string, { named, from, to 
     const [found] = await Array.fromAsync(client.entries(project, { ...of, sort: "created_at", direction, ...created({ from: clocks.from, until }) }, { signal }));
     return found && Date.parse(found.created_at);
   };
-  const own = from !== "" || to !== "";
-  const [newest, oldest] = await Promise.all([end("DESC"), (own && !from) || (!own && named === "0") ? end("ASC") : undefined]);
+  const [newest, oldest] = await Promise.all([end("DESC"), !from && (to || named === "0") ? end("ASC") : undefined]);
   // There may be entries whose clocks are wrong.
   if (newest === undefined && (await Array.fromAsync(client.entries(project, of, { signal }))).length === 0) return null;
-  if (own) return ownSpan({ from, to }, now, oldest);
-  if (named === "0") return { from: undefined, until: undefined, past: false, days: Math.ceil(((newest ?? now) - (oldest ?? now)) / 86_400_000) + 1 };
-  return isCalendar(named) ? calendarSpan(named, now) : daysSpan(Number(named), now, newest);
+  return fixedSpan(period, now, oldest, newest) ?? daysSpan(Number(named), now, newest);
 }
 
 /** Counted is a count to the end, in which no figure is null. */

@@ -122,11 +122,14 @@ export function ownSpan({ from, to }: Pick<Period, "from" | "to">, now: number, 
   return withBefore({ from: first, until, past: false, days: daysBetween(first ?? oldest ?? now, until ?? now) }, now);
 }
 
-/** fixedSpan puts a period on the clock that does not depend on the entries. It returns undefined for other periods. */
-export function fixedSpan(period: Period, now: number): Span | undefined {
+/**
+ * fixedSpan puts a period on the clock whose ends do not depend on the entries. It returns undefined for other periods. Where an end
+ * is open, the times of the oldest and the newest entry say how many days there are.
+ */
+export function fixedSpan(period: Period, now: number, oldest = now, newest = now): Span | undefined {
   const { named, from, to } = period;
-  if (from || to) return ownSpan(period, now, undefined);
-  if (named === "0") return { from: undefined, until: undefined, past: false, days: 0 };
+  if (from || to) return ownSpan(period, now, oldest);
+  if (named === "0") return { from: undefined, until: undefined, past: false, days: Math.ceil((newest - oldest) / dayLength) + 1 };
   return isCalendar(named) ? calendarSpan(named, now) : undefined;
 }
 
