@@ -163,12 +163,10 @@ export class Names {
     this.seen++;
     const names = namesOf(entry.entry_data);
     if (!names) this.without++;
-    else for (const name of names) this.#count(name);
-  }
-
-  #count(name: string): void {
-    const before = this.counts.get(name);
-    if (before !== undefined || this.counts.size < mostNames) this.counts.set(name, (before ?? 0) + 1);
+    else for (const name of names) {
+      const before = this.counts.get(name) ?? 0;
+      if (before > 0 || this.counts.size < mostNames) this.counts.set(name, before + 1);
+    }
   }
 
   /** mostFrequent returns the answers that can be columns, the most frequent first. */

@@ -84,7 +84,8 @@ export function ranIn(e: Experiment, history: StatusChange[]): Ran {
 
 /** nameOfWinner returns the name of the variant that won, or else its key. "" while none has. */
 export function nameOfWinner(e: Experiment): string {
-  return variantsOf(e)?.find(({ key }) => key === e.winner_variant)?.fields.find(([field]) => field === "name")?.[1] || e.winner_variant || "";
+  const winner = variantsOf(e)?.find(({ key }) => key === e.winner_variant);
+  return winner ? nameOfVariant(winner) : e.winner_variant ?? "";
 }
 
 /** attachmentsOf reads the attachments of an experiment. It returns undefined if they are not a JSON array. */

@@ -80,7 +80,7 @@ export function shareSession(known: () => void): void {
       const isFresh = tab === current.tab && Date.now() < began + fresh;
       if (data.opens && !isFresh) tabs.postMessage({ taken: current.tab });
       if (data.taken && isFresh) {
-        endSession();
+        saveSession(null);
         known();
       }
     }
@@ -97,7 +97,7 @@ export function signIn(project: string, key: string): void {
   saveSession({ project, key });
 }
 
-/** saveSession stores the session, or another one in its place. With null, the tab keeps none. */
+/** saveSession stores the session, or another one in its place. With null, the tab keeps none, and the page asks for another one at the same address. */
 export function saveSession(other = session.peek()): void {
   session.value = other;
   try {
@@ -106,11 +106,6 @@ export function saveSession(other = session.peek()): void {
   } catch {
     // Storage is blocked: the session ends when the page is closed.
   }
-}
-
-/** endSession forgets the session of this tab. The page asks for another one at the same address. */
-export function endSession(): void {
-  saveSession(null);
 }
 
 /**

@@ -5,7 +5,7 @@ import { errorOf, SignInError } from "./errors.ts";
 import { type Pending, settings, type Tokens } from "./oidc.ts";
 import { after, wait } from "./renewal.ts";
 import { go } from "./router.ts";
-import { endSession, saveSession, session } from "./session.ts";
+import { saveSession, session } from "./session.ts";
 
 /** signing is the state of a sign-in: under way, under way without a question to the visitor, failed, or null. */
 export const signing = signal<"busy" | "silent" | Error | null>(null);
@@ -121,7 +121,7 @@ async function renew(tokens: Tokens): Promise<void> {
     if (tokens.token !== refused && Date.now() < tokens.until) return;
     if (isRefused) {
       signing.value = error;
-      endSession();
+      saveSession(null);
     }
     throw error;
   }

@@ -19,8 +19,7 @@ export function FirstEntry({ project, embeddable, wake }: { project: string; emb
     );
   }
   return (
-    <div class="notice" data-state="empty">
-      <h2>{embeddable ? "This embeddable has no entries yet" : "This project has no entries yet"}</h2>
+    <Empty title={embeddable ? "This embeddable has no entries yet" : "This project has no entries yet"}>
       <p>
         An entry is stored each time a visitor goes through a form or quiz of yours. <a href={address(project, "connect")}>Send the first entry</a>: one command is enough.
       </p>
@@ -29,7 +28,7 @@ export function FirstEntry({ project, embeddable, wake }: { project: string; emb
           <span class="spinner" aria-hidden="true" /> This page waits for it, and shows it by itself.
         </p>
       </Awake>
-    </div>
+    </Empty>
   );
 }
 
