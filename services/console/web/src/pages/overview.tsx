@@ -1,8 +1,8 @@
-import { useEffect, useRef } from "preact/hooks";
+import type { Entry } from "@lectern/client";
 import { type Live, useNews } from "../api.ts";
 import { listed, narrowedIn, ofEmbeddable } from "../filters.ts";
 import { entriesPeriod, sum, usePeriod } from "../insights.ts";
-import { useLoad } from "../load.ts";
+import { type Load, useLoad } from "../load.ts";
 import { useEmbeddables, useNames } from "../names.ts";
 import { type Overview as Figures, readOverview } from "../overview.ts";
 import { address, filter, here } from "../router.ts";
@@ -25,12 +25,17 @@ export function Overview({ project }: { project: string }) {
   const narrowed = narrowedIn(here.value.query);
   const embeddables = useEmbeddables(project);
   // The figures are read once the page follows the changes, so that they miss none.
-  const { live, ready } = useNews(project, () => load.reload(), true);
+  const news = () => {
+    load.reload();
+    latest.reload();
+  };
+  const { live, ready } = useNews(project, news, true);
   const load = useLoad(
     async ({ client, signal }) => (period.reversed ? undefined : readOverview(client, project, period, embeddable, narrowed, signal)),
     ["overview", project, embeddable, narrowed, ...inputs],
     ready,
   );
+  const latest = useLoad(({ client, signal }) => Array.fromAsync(client.entries(project, { limit: shown }, { signal })), ["latest", project], ready);
   return (
     <>
       <PageHead title="Overview" lead="An embeddable is a form or quiz on your website. An entry is one visitor’s way through it, with the answers." />
@@ -60,7 +65,7 @@ export function Overview({ project }: { project: string }) {
           )
         }
       </Loaded>
-      {load.value && <Latest project={project} live={live} version={load.value} reload={load.reload} />}
+      {load.value && <Latest project={project} live={live} load={latest} />}
       {load.value && <Running project={project} />}
     </>
   );
@@ -146,22 +151,16 @@ function Chart({ project, embeddable, span, until, interval, intervals: bars, to
   );
 }
 
-function Latest({ project, live, version, reload }: { project: string; live: Live; version: object; reload: () => void }) {
+function Latest({ project, live, load }: { project: string; live: Live; load: Load<Entry[]> }) {
   const now = useNow(1000);
   const title = useNames(project);
-  const load = useLoad(({ client, signal }) => Array.fromAsync(client.entries(project, { limit: shown }, { signal })), ["latest", project]);
-  const read = useRef(version);
-  useEffect(() => {
-    if (version !== read.current) load.reload();
-    read.current = version;
-  }, [version]);
   return (
     <section class="card" aria-labelledby="latest">
       <div class="pagehead">
         <h2 id="latest">Latest answers</h2>
         {live instanceof Error || <span data-live={live}>{live === "live" ? <Badge tone="good">Live</Badge> : live === "broken" ? <Badge tone="busy">Reconnecting</Badge> : <Badge tone="off">Connecting</Badge>}</span>}
       </div>
-      {live instanceof Error && <Problem error={live} retry={reload} />}
+      {live instanceof Error && <Problem error={live} retry={() => location.reload()} />}
       <Loaded load={load} what="entries" rows={4}>
         {(entries) => (
           <ul class="rows">
