@@ -19,7 +19,7 @@ func (c *Client) EmbeddablesPage(ctx context.Context, projectID string, q Embedd
 // Embeddable reads one embeddable with its definition. For an unknown id, the error has the code
 // [CodeEmbeddableDoesNotExist], which [Code] returns.
 func (c *Client) Embeddable(ctx context.Context, projectID, embeddableID string) (EmbeddableWithDefinition, error) {
-	return readOne[EmbeddableWithDefinition](ctx, c, embeddablePath(projectID, embeddableID))
+	return readOne[EmbeddableWithDefinition](ctx, c, List{path: embeddablePath(projectID, embeddableID)})
 }
 
 // EmbeddableJSON reads one embeddable and returns the body of the answer unchanged. The errors are those of
@@ -42,7 +42,7 @@ func (c *Client) VersionsPage(ctx context.Context, projectID, embeddableID strin
 // Version reads one version of an embeddable with the version's definition. For an unknown embeddable or version, the
 // error has the code [CodeEmbeddableVersionDoesNotExist], which [Code] returns.
 func (c *Client) Version(ctx context.Context, projectID, embeddableID string, number int64) (EmbeddableVersionWithDefinition, error) {
-	return readOne[EmbeddableVersionWithDefinition](ctx, c, versionPath(projectID, embeddableID, number))
+	return readOne[EmbeddableVersionWithDefinition](ctx, c, List{path: versionPath(projectID, embeddableID, number)})
 }
 
 // VersionJSON reads one version of an embeddable and returns the body of the answer unchanged. The errors are those of

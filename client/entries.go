@@ -17,7 +17,7 @@ func (c *Client) EntriesPage(ctx context.Context, projectID string, q EntryQuery
 
 // Entry reads one entry. For an unknown id, the error has the code [CodeEntryNotFound], which [Code] returns.
 func (c *Client) Entry(ctx context.Context, projectID, entryID string) (Entry, error) {
-	return readOne[Entry](ctx, c, path("projects", projectID, "entries", entryID))
+	return readOne[Entry](ctx, c, List{path: path("projects", projectID, "entries", entryID)})
 }
 
 // EntryJSON reads one entry and returns the body of the answer unchanged. The errors are those of [Client.Entry].

@@ -18,7 +18,7 @@ func (c *Client) ExperimentsPage(ctx context.Context, projectID string, q Experi
 // Experiment reads one experiment. For an unknown id, the error has the code [CodeExperimentNotFound], which [Code]
 // returns.
 func (c *Client) Experiment(ctx context.Context, projectID, experimentID string) (Experiment, error) {
-	return readOne[Experiment](ctx, c, path("projects", projectID, "experiments", experimentID))
+	return readOne[Experiment](ctx, c, List{path: path("projects", projectID, "experiments", experimentID)})
 }
 
 // ExperimentJSON reads one experiment and returns the body of the answer unchanged. The errors are those of
@@ -30,7 +30,7 @@ func (c *Client) ExperimentJSON(ctx context.Context, projectID, experimentID str
 // ExperimentHistory reads all changes of one experiment's status, the oldest first. For an unknown id, the error has
 // the code [CodeExperimentNotFound], which [Code] returns.
 func (c *Client) ExperimentHistory(ctx context.Context, projectID, experimentID string) ([]ExperimentStatusChange, error) {
-	return readOne[[]ExperimentStatusChange](ctx, c, historyPath(projectID, experimentID))
+	return readOne[[]ExperimentStatusChange](ctx, c, List{path: historyPath(projectID, experimentID)})
 }
 
 // ExperimentHistoryJSON reads all changes of one experiment's status and returns the body of the answer unchanged. The

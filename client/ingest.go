@@ -67,16 +67,9 @@ const MaxListedRejects = 1000
 // Send like a read, because the server stores a repeated record once. Rejected lines are not an error: see
 // [Receipt.Err].
 func (i *Ingester) Send(ctx context.Context, resource string, ndjson []byte) (Receipt, error) {
-	build := func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.base+path("internal", resource), bytes.NewReader(ndjson))
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Content-Type", "application/x-ndjson")
-		return req, nil
-	}
+	r := request{method: http.MethodPost, path: path("internal", resource), contentType: "application/x-ndjson", body: ndjson}
 	var receipt Receipt
-	err := i.do(ctx, build, func(r *http.Response) error {
+	err := i.do(ctx, r, func(r *http.Response) error {
 		receipt = Receipt{}
 		var body bytes.Buffer
 		if _, err := body.ReadFrom(r.Body); err != nil {

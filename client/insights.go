@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -271,40 +270,29 @@ type AnswerBin struct {
 // EntryCounts reads how many of projectID's entries were created in each interval, the oldest interval first. Rows
 // without an interval come last.
 func (c *Client) EntryCounts(ctx context.Context, projectID string, q CountQuery) ([]EntryCount, error) {
-	return readInsight[[]EntryCount](ctx, c, q.List(projectID))
+	return readOne[[]EntryCount](ctx, c, q.List(projectID))
 }
 
 // EntriesOverview reads counts of projectID's entries by interval and by embeddable, and counts of the period before.
 func (c *Client) EntriesOverview(ctx context.Context, projectID string, q OverviewQuery) (EntriesOverview, error) {
-	return readInsight[EntriesOverview](ctx, c, q.List(projectID))
+	return readOne[EntriesOverview](ctx, c, q.List(projectID))
 }
 
 // Funnels reads the funnel of an embeddable. With q.ByVersion, the first funnel is that of entries without a view of a
 // version, if there are any. One funnel for each version follows, in ascending order.
 func (c *Client) Funnels(ctx context.Context, projectID string, q FunnelQuery) ([]Funnel, error) {
-	return readInsight[[]Funnel](ctx, c, q.List(projectID))
+	return readOne[[]Funnel](ctx, c, q.List(projectID))
 }
 
 // AnswerKeys reads the top-level keys of entry_data in the selected entries, the most frequent first.
 func (c *Client) AnswerKeys(ctx context.Context, projectID string, q AnswerQuery) (AnswerKeys, error) {
 	q.Key, q.Interval = "", ""
-	return readInsight[AnswerKeys](ctx, c, q.List(projectID))
+	return readOne[AnswerKeys](ctx, c, q.List(projectID))
 }
 
 // Answers reads the most frequent values of the key q.Key of entry_data in the selected entries. q.Key must not be
 // empty.
 func (c *Client) Answers(ctx context.Context, projectID string, q AnswerQuery) (Answers, error) {
 	q.Values = 0
-	return readInsight[Answers](ctx, c, q.List(projectID))
-}
-
-func readInsight[T any](ctx context.Context, c *Client, of List) (answer T, err error) {
-	body, _, err := c.JSON(ctx, of, "", 0)
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return answer, fmt.Errorf("the answer of %s: %w", of.path, err)
-	}
-	return answer, nil
+	return readOne[Answers](ctx, c, q.List(projectID))
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -84,37 +83,29 @@ type NewAPIKey struct {
 // APIKeys returns the project's keys and grants without their secret texts, the oldest first. Revoked and expired ones
 // are included.
 func (a *Administrator) APIKeys(ctx context.Context, projectID string) ([]APIKey, error) {
-	var keys []APIKey
-	err := a.call(ctx, &a.transport, http.MethodGet, path("internal", "projects", projectID, "keys"), nil, &keys)
-	return keys, err
+	return call[[]APIKey](ctx, &a.transport, http.MethodGet, path("internal", "projects", projectID, "keys"), nil)
 }
 
 // MintAPIKey creates a key of projectID, or a grant if wanted has an Identity. MintAPIKey does not retry after a lost
 // answer, because the server may have created the key.
 func (a *Administrator) MintAPIKey(ctx context.Context, projectID string, wanted NewAPIKey) (MintedAPIKey, error) {
-	var minted MintedAPIKey
-	err := a.call(ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys"), wanted, &minted)
-	return minted, err
+	return call[MintedAPIKey](ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys"), wanted)
 }
 
 // RotateAPIKey creates a key that replaces the key keyID. The old key stays valid for the duration overlap, or until
 // its own expiry if that is sooner. RotateAPIKey does not retry after a lost answer. For a key that is unknown, revoked
 // or expired, the error has the code [CodeKeyNotFound].
 func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID string, overlap time.Duration) (MintedAPIKey, error) {
-	var minted MintedAPIKey
 	wanted := struct {
 		Overlap string `json:"overlap"`
 	}{overlap.String()}
-	err := a.call(ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys", keyID, "rotate"), wanted, &minted)
-	return minted, err
+	return call[MintedAPIKey](ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys", keyID, "rotate"), wanted)
 }
 
 // RevokeAPIKey revokes a key permanently and returns its new state. Revoking a revoked key does no harm. For an unknown
 // key, the error has the code [CodeKeyNotFound], which [Code] returns.
 func (a *Administrator) RevokeAPIKey(ctx context.Context, projectID, keyID string) (APIKey, error) {
-	var revoked APIKey
-	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "keys", keyID), nil, &revoked)
-	return revoked, err
+	return call[APIKey](ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "keys", keyID), nil)
 }
 
 // onlyOnce returns a copy of the transport that makes one attempt, for requests that the server must not execute twice.
@@ -124,30 +115,21 @@ func (a *Administrator) onlyOnce() *transport {
 	return &t
 }
 
-// call sends a request to the internal address with t, and decodes the JSON answer into answer. If body is not nil,
-// call sends body as JSON.
-func (a *Administrator) call(ctx context.Context, t *transport, method, path string, body, answer any) error {
-	var sent []byte
+// call sends a request to the internal address with t, and decodes the JSON answer. If body is not nil, call sends body as
+// JSON.
+func call[T any](ctx context.Context, t *transport, method, path string, body any) (answer T, err error) {
+	r := request{method: method, path: path}
 	if body != nil {
-		var err error
-		if sent, err = json.Marshal(body); err != nil {
-			return err
+		r.contentType = "application/json"
+		if r.body, err = json.Marshal(body); err != nil {
+			return answer, err
 		}
 	}
-	build := func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(sent))
-		if err != nil {
-			return nil, err
-		}
-		if body != nil {
-			req.Header.Set("Content-Type", "application/json")
-		}
-		return req, nil
-	}
-	return t.do(ctx, build, func(r *http.Response) error {
-		if err := json.NewDecoder(io.LimitReader(r.Body, longestBody)).Decode(answer); err != nil {
+	err = t.do(ctx, r, func(r *http.Response) error {
+		if err := json.NewDecoder(io.LimitReader(r.Body, longestBody)).Decode(&answer); err != nil {
 			return fmt.Errorf("the answer of %s: %w", path, err)
 		}
 		return nil
 	})
+	return answer, err
 }

@@ -79,9 +79,9 @@ type RawPage struct {
 	RequestID string
 }
 
-// page returns the query parameters of the page that begins at cursor. A cursor replaces the parameter after. A limit
+// page returns l with the query parameters of the page that begins at cursor. A cursor replaces the parameter after. A limit
 // of 0 leaves the length of the page to the server.
-func (l List) page(cursor string, limit int) url.Values {
+func (l List) page(cursor string, limit int) List {
 	values := url.Values{}
 	maps.Copy(values, l.values)
 	if limit > 0 {
@@ -91,7 +91,7 @@ func (l List) page(cursor string, limit int) url.Values {
 		values.Del("after")
 		values.Set("cursor", cursor)
 	}
-	return values
+	return List{l.path, values}
 }
 
 // Raw reads one page of a list and passes the page to receive. cursor is where the page begins; "" is the beginning of
@@ -101,12 +101,8 @@ func (l List) page(cursor string, limit int) url.Values {
 // earlier part. receive must return the errors of reading Body. Other errors of receive are final. If the server asks
 // to wait before the next page, Raw returns after that wait.
 func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
-	values := list.page(cursor, limit)
 	var page RawPage
-	err := c.get(ctx, list.path, values, "application/x-ndjson", func(r *http.Response) (err error) {
-		if err := checkDelimited(r); err != nil {
-			return err
-		}
+	err := c.get(ctx, list.page(cursor, limit), "application/x-ndjson", func(r *http.Response) (err error) {
 		page = RawPage{
 			Body:       &lines{r: r.Body},
 			NextCursor: r.Header.Get("X-Next-Cursor"),
@@ -130,11 +126,7 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 // JSON reads one page of a list and returns the body of the answer. The body is a JSON array, or an object where the
 // API has no array. nextCursor is empty on the last page. An answer of more than 256 MiB is an error.
 func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) (body []byte, nextCursor string, err error) {
-	values := list.page(cursor, limit)
-	err = c.get(ctx, list.path, values, "application/json", func(r *http.Response) error {
-		if err := checkDelimited(r); err != nil {
-			return err
-		}
+	err = c.get(ctx, list.page(cursor, limit), "application/json", func(r *http.Response) error {
 		nextCursor = r.Header.Get("X-Next-Cursor")
 		body, err = readBody(r.Body)
 		return err
@@ -142,20 +134,13 @@ func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) 
 	return body, nextCursor, err
 }
 
-func (c *Client) get(ctx context.Context, path string, values url.Values, accept string, receive func(*http.Response) error) error {
-	target := c.base + path
-	if len(values) > 0 {
-		target += "?" + values.Encode()
-	}
-	build := func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-		if err != nil {
-			return nil, err
+func (c *Client) get(ctx context.Context, list List, accept string, receive func(*http.Response) error) error {
+	return c.do(ctx, request{method: http.MethodGet, path: list.String(), accept: accept}, func(r *http.Response) error {
+		if err := checkDelimited(r); err != nil {
+			return err
 		}
-		req.Header.Set("Accept", accept)
-		return req, nil
-	}
-	return c.do(ctx, build, receive)
+		return receive(r)
+	})
 }
 
 // checkDelimited returns an error for a body that only the end of the connection ends (RFC 9112, section 6.3). The

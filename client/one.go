@@ -5,19 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 )
 
 // body reads the one record at path and returns the body of the answer unchanged.
 func (c *Client) body(ctx context.Context, path string) ([]byte, error) {
-	var body []byte
-	err := c.get(ctx, path, nil, "application/json", func(r *http.Response) (err error) {
-		if err := checkDelimited(r); err != nil {
-			return err
-		}
-		body, err = readBody(r.Body)
-		return err
-	})
+	body, _, err := c.JSON(ctx, List{path: path}, "", 0)
 	return body, err
 }
 
@@ -34,16 +26,15 @@ func readBody(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// readOne reads the one record at path and decodes it into a T.
-func readOne[T any](ctx context.Context, c *Client, path string) (T, error) {
-	var record T
-	body, err := c.body(ctx, path)
+// readOne reads the one record, or the insight, that of names, and decodes the answer into a T.
+func readOne[T any](ctx context.Context, c *Client, of List) (T, error) {
+	var record, none T
+	body, _, err := c.JSON(ctx, of, "", 0)
 	if err != nil {
-		return record, err
+		return none, err
 	}
 	if err := json.Unmarshal(body, &record); err != nil {
-		var none T
-		return none, fmt.Errorf("the record at %s: %w", path, err)
+		return none, fmt.Errorf("the answer of %s: %w", of.path, err)
 	}
 	return record, nil
 }

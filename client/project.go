@@ -9,7 +9,7 @@ import (
 // Project reads the public data of a project, and needs no API key. For an unknown id, the error has the code
 // [CodeProjectNotFound], which [Code] returns.
 func (c *Client) Project(ctx context.Context, projectID string) (Project, error) {
-	return readOne[Project](ctx, c, path("projects", projectID))
+	return readOne[Project](ctx, c, List{path: path("projects", projectID)})
 }
 
 // ProjectJSON reads a project and returns the body of the answer unchanged. The errors are those of [Client.Project].

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,15 +40,8 @@ func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time)
 	if err != nil {
 		return nil, "", err
 	}
-	build := func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/api/projects/region", bytes.NewReader(asked))
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Content-Type", "application/json")
-		return req, nil
-	}
-	err = c.do(ctx, build, func(r *http.Response) (err error) {
+	r := request{method: http.MethodPost, path: "/api/projects/region", contentType: "application/json", body: asked}
+	err = c.do(ctx, r, func(r *http.Response) (err error) {
 		source = RegionSource(r.Header.Get("X-Region-Source"))
 		body, err = readBody(r.Body)
 		return err

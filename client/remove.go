@@ -24,17 +24,13 @@ func (r Removed) Unfinished() bool { return r.More || r.Cursor != "" }
 // EraseEntry removes an entry and its events permanently: the server rejects later data for the entry's id. Erasing an
 // erased entry does no harm.
 func (a *Administrator) EraseEntry(ctx context.Context, projectID, entryID string) (Removed, error) {
-	var removed Removed
-	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "entries", entryID), nil, &removed)
-	return removed, err
+	return call[Removed](ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "entries", entryID), nil)
 }
 
 // EraseContact permanently removes all entries of a contact, and all entries that an event of the contact names. The
 // events of these entries are removed too. Repeating EraseContact does no harm.
 func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID string) (Removed, error) {
-	var removed Removed
-	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "contacts", contactID), nil, &removed)
-	return removed, err
+	return call[Removed](ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "contacts", contactID), nil)
 }
 
 // Purge removes entries that were last updated before a time, with their events, and older events whose entry never
@@ -46,14 +42,12 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 
 // PurgeFrom goes on with a purge at the Cursor of the answer before.
 func (a *Administrator) PurgeFrom(ctx context.Context, projectID string, before time.Time, dryRun bool, cursor string) (Removed, error) {
-	var removed Removed
 	wanted := struct {
 		UpdatedBefore time.Time `json:"updated_before"`
 		DryRun        bool      `json:"dry_run"`
 		Cursor        string    `json:"cursor,omitempty"`
 	}{before.UTC(), dryRun, cursor}
-	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted, &removed)
-	return removed, err
+	return call[Removed](ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted)
 }
 
 // PurgedDefinitions is how many definitions of embeddables the server removed in one request.
@@ -67,12 +61,10 @@ type PurgedDefinitions struct {
 // PurgeDefinitions removes the definitions of a project's embeddables to which no embeddable and no version refers. With
 // dryRun, the server counts the definitions and removes nothing. Repeating PurgeDefinitions does no harm.
 func (a *Administrator) PurgeDefinitions(ctx context.Context, projectID string, dryRun bool) (PurgedDefinitions, error) {
-	var removed PurgedDefinitions
 	wanted := struct {
 		DryRun bool `json:"dry_run"`
 	}{dryRun}
-	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "definitions", "purge"), wanted, &removed)
-	return removed, err
+	return call[PurgedDefinitions](ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "definitions", "purge"), wanted)
 }
 
 // Restored tells the entries service that its database was restored, to the time to unless it is zero. All readers of
@@ -87,12 +79,13 @@ func (a *Administrator) Restored(ctx context.Context, to time.Time) (projects in
 		to = to.UTC()
 		wanted.To = &to
 	}
+	type part struct {
+		Projects int    `json:"projects"`
+		Next     string `json:"next"`
+	}
 	for {
-		var done struct {
-			Projects int    `json:"projects"`
-			Next     string `json:"next"`
-		}
-		if err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "restored"), wanted, &done); err != nil {
+		done, err := call[part](ctx, &a.transport, http.MethodPost, path("internal", "restored"), wanted)
+		if err != nil {
 			return projects, err
 		}
 		projects, wanted.After = projects+done.Projects, done.Next
@@ -137,7 +130,5 @@ func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 // again, the error has the code [CodeUnavailable] and a message that names the service. The caller repeats
 // RemoveProject after such an error, and while the result has More. Repeating RemoveProject does no harm.
 func (a *Administrator) RemoveProject(ctx context.Context, projectID string) (RemovedProject, error) {
-	var removed RemovedProject
-	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil, &removed)
-	return removed, err
+	return call[RemovedProject](ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil)
 }

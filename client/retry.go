@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -164,19 +165,27 @@ func (e *unanswered) temporary() bool {
 	return !certificate
 }
 
-// do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. receive
-// is called for each successful answer, and must discard the data of earlier calls. Errors of receive are final, except
-// for those of reading the body. After a 401, do repeats the request once if the credential has changed.
-func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+// request is a request of the client: each attempt sends it anew.
+type request struct {
+	method, path string // path has the query
+	accept       string // the media type of the answer; "" is any
+	contentType  string // of body; "" is none
+	body         []byte
+}
+
+// do sends r until receive succeeds, an error is final, or the bounds are reached. receive is called for each successful
+// answer, and must discard the data of earlier calls. Errors of receive are final, except for those of reading the body.
+// After a 401, do repeats the request once if the credential has changed.
+func (t *transport) do(ctx context.Context, r request, receive func(*http.Response) error) error {
 	for attempt := 1; ; attempt++ {
 		value, err := t.credential.read(ctx)
 		if err == nil {
-			err = t.once(ctx, value, build, receive)
+			err = t.once(ctx, value, r, receive)
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized {
 			// The key or the token may have been replaced after this attempt read it.
 			if now, readErr := t.credential.read(ctx); readErr == nil && now != value {
-				err = t.once(ctx, now, build, receive)
+				err = t.once(ctx, now, r, receive)
 			}
 		}
 		if err == nil {
@@ -201,12 +210,17 @@ func (t *transport) do(ctx context.Context, build func(context.Context) (*http.R
 	}
 }
 
-func (t *transport) once(ctx context.Context, credential string, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+func (t *transport) once(ctx context.Context, credential string, r request, receive func(*http.Response) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := build(ctx)
+	req, err := http.NewRequestWithContext(ctx, r.method, t.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return err
+	}
+	for name, value := range map[string]string{"Accept": r.accept, "Content-Type": r.contentType} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
 	}
 	req.Header.Set("User-Agent", t.userAgent)
 	t.credential.set(req.Header, credential)
