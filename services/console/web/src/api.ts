@@ -8,14 +8,8 @@ import { parseJSON } from "./numbers.ts";
 import { session } from "./session.ts";
 import { checkRefusal, token } from "./tokens.ts";
 
-/** The rate of the key, from the answer's headers. */
-export interface Rate {
-  policy: string;
-  state: string;
-}
-
-/** rate holds the headers of the newest answer, or null. */
-export const rate = signal<Rate | null>(null);
+/** limited has the headers of the newest answer that says the rate of the key, or null. */
+export const limited = signal<Headers | null>(null);
 
 /** Why and until when a request waits before it is sent again. */
 export interface Waiting {
@@ -42,9 +36,7 @@ export function connect({ apiKey = session.peek()?.key, attempts = 6, onRetry, o
       const answer = await remembered(String(input), init);
       const sent = new Headers(init?.headers).get("Authorization")?.slice("Bearer ".length);
       if (sent && answer.status === 401) await checkRefusal(sent);
-      const policy = answer.headers.get("RateLimit-Policy");
-      const state = answer.headers.get("RateLimit");
-      if (policy && state) rate.value = { policy, state };
+      if (answer.headers.has("RateLimit")) limited.value = answer.headers;
       onAnswer?.(answer, String(input));
       return answer;
     },

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { rate } from "../api.ts";
+import { limited } from "../api.ts";
 import { useLoad } from "../load.ts";
 import { address } from "../router.ts";
 import { session } from "../session.ts";
@@ -215,9 +215,10 @@ function Sending({ project }: { project: string }) {
 }
 
 /** limitsOf reads the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
-function limitsOf(policy: string, state: string) {
+function limitsOf(headers: Headers) {
+  const [policy, state] = [headers.get("RateLimit-Policy") ?? "", headers.get("RateLimit") ?? ""];
   const parameter = (header: string, name: string) => Number(new RegExp(`;\\s*${name}=(\\d+)`).exec(header)?.[1] ?? NaN);
-  return { quota: parameter(policy, "q"), window: parameter(policy, "w"), remaining: parameter(state, "r") };
+  return { policy, state, quota: parameter(policy, "q"), window: parameter(policy, "w"), remaining: parameter(state, "r") };
 }
 
 /** Others shows the projects that the visitor may read. */
@@ -239,14 +240,13 @@ function Limits({ project }: { project: string }) {
     },
     ["limits", project],
   );
-  const headers = rate.value;
-  const limits = headers && limitsOf(headers.policy, headers.state);
+  const limits = limited.value && limitsOf(limited.value);
   return (
     <section class="card" aria-labelledby="limits">
       <h2 id="limits">Limits of the key</h2>
       <Loaded load={load} what="the limits">
         {() =>
-          headers && limits ? (
+          limits ? (
             <>
               <div class="figures">
                 <p class="figure">
@@ -257,8 +257,8 @@ function Limits({ project }: { project: string }) {
                 </p>
               </div>
               <p class="muted small wrap">
-                <code>RateLimit-Policy: {headers.policy}</code> <br />
-                <code>RateLimit: {headers.state}</code>
+                <code>RateLimit-Policy: {limits.policy}</code> <br />
+                <code>RateLimit: {limits.state}</code>
               </p>
             </>
           ) : (
