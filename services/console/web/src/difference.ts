@@ -40,17 +40,14 @@ export function difference(a: Proportion, b: Proportion, z = z95): Difference {
 const least = 100;
 
 /** isSure reports whether a page may say that one of two proportions is greater: both have 100 entries, and the interval excludes zero. */
-export const isSure = (a: Proportion, b: Proportion): boolean => areSure([a], b)[0] === true;
+export const isSure = (a: Proportion, b: Proportion): boolean => areSure([[a, b]])[0] === true;
 
 /**
- * areSure reports for each proportion whether a page may say that it differs from the control. However many there are, some statement is
+ * areSure reports for each pair whether a page may say that its proportions differ. However many pairs there are, some statement is
  * false in at most 5 of 100 cases without a difference, by the method of S. Holm: A simple sequentially rejective multiple test
  * procedure. Scandinavian Journal of Statistics 6 (1979), 65–70.
  */
-export const areSure = (all: readonly Proportion[], control: Proportion): boolean[] => areAllSure(all.map((one) => [one, control]));
-
-/** areAllSure is areSure for pairs, each of which has a control of its own. */
-export function areAllSure(pairs: readonly (readonly [Proportion, Proportion])[]): boolean[] {
+export function areSure(pairs: readonly (readonly [Proportion, Proportion])[]): boolean[] {
   const sure = pairs.map(() => false);
   const chances = pairs.map(([a, b], i) => ({ i, chance: Math.min(a.all, b.all) < least ? 1 : chance(a, b) }));
   for (const [done, { i, chance }] of chances.sort((a, b) => a.chance - b.chance).entries()) {

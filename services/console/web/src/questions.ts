@@ -1,7 +1,7 @@
 // The questions of an embeddable: their titles and their order from its definition, and how their answers are shown. Nothing here
 // reads the API or the window.
 import type { AnswerKeys, Answers, EntryQuery } from "@lectern/client";
-import { areAllSure, type Proportion } from "./difference.ts";
+import { areSure, type Proportion } from "./difference.ts";
 import { toJSON } from "./numbers.ts";
 import { type Counted, isNumber } from "./ranges.ts";
 
@@ -87,7 +87,7 @@ export function changedIn<T extends { key: string; title: string; given: Given |
       return a && b ? [{ question, value, a, b }] : [];
     });
   });
-  const sure = areAllSure(compared.map(({ a, b }) => [a, b]));
+  const sure = areSure(compared.map(({ a, b }) => [a, b]));
   const changed = compared.filter((_, i) => sure[i]).map(({ question, value, a, b }) => ({ question, value, now: a.some / a.all, old: b.some / b.all }));
   return changed.sort((a, b) => Math.abs(b.now - b.old) - Math.abs(a.now - a.old));
 }

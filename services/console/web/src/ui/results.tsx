@@ -104,7 +104,7 @@ const unsure = ({ to }: Ran): string => (to ? "May be chance" : "Too early to sa
 /** verdictsOf compares each variant with the control. */
 function verdictsOf(measured: readonly Measured[], control: Measured): Map<Measured, Judged> {
   const others = measured.filter((one) => one !== control);
-  const sure = areSure(others.map(rateOf), rateOf(control));
+  const sure = areSure(others.map((one) => [rateOf(one), rateOf(control)]));
   return new Map(others.map((one, i) => [one, !sure[i] ? "" : ratio(rateOf(one)) > ratio(rateOf(control)) ? "Better" : "Worse"]));
 }
 
