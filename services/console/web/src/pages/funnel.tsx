@@ -1,6 +1,6 @@
 // The funnel of an embeddable: which pages its entries reached, where they dropped off, and how long they took.
 import { APIError, type Funnel as Figures, type FunnelPage } from "@lectern/client";
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { isSure } from "../difference.ts";
 import { listed, narrowedIn } from "../filters.ts";
@@ -218,26 +218,21 @@ function Versions({ versions, list }: { versions: Figures[]; list: List }) {
   );
 }
 
+const terms = [
+  ["Started", "Entries with at least one page view."],
+  ["Reached", "Entries whose furthest page is this one or a later one. The percentage is of the entries that started."],
+  ["Dropped off here", "Entries whose furthest page is this one, unless it is the last. The percentage is of the entries that reached it."],
+  ["Completed", "Entries that viewed the last page."],
+  ["Median time", "Half of the entries took less time from their first view of the page to the next view of another, half took more. Nothing follows a last page, so it often has none."],
+  ["Pages", "The newest version names the page at each place."],
+  ["Period", "Entries that were created in it. Both days are part of it, in the chosen time zone."],
+] as const;
+
 function Definitions() {
   return (
     <details class="card how">
       <summary>How this is counted</summary>
-      <dl>
-        <dt>Started</dt>
-        <dd>Entries with at least one page view.</dd>
-        <dt>Reached</dt>
-        <dd>Entries whose furthest page is this one or a later one. The percentage is of the entries that started.</dd>
-        <dt>Dropped off here</dt>
-        <dd>Entries whose furthest page is this one, unless it is the last. The percentage is of the entries that reached it.</dd>
-        <dt>Completed</dt>
-        <dd>Entries that viewed the last page.</dd>
-        <dt>Median time</dt>
-        <dd>Half of the entries took less time from their first view of the page to the next view of another, half took more. Nothing follows a last page, so it often has none.</dd>
-        <dt>Pages</dt>
-        <dd>The newest version names the page at each place.</dd>
-        <dt>Period</dt>
-        <dd>Entries that were created in it. Both days are part of it, in the chosen time zone.</dd>
-      </dl>
+      <dl>{terms.map(([term, meaning]) => <Fragment key={term}><dt>{term}</dt><dd>{meaning}</dd></Fragment>)}</dl>
     </details>
   );
 }
