@@ -74,7 +74,7 @@ export function shareSession(known: () => void): void {
     else if (data.known && asked && !current) known();
     else if (data.has && asked && !current) {
       const { project } = here.peek();
-      if (project === "" || project === data.has.project) signIn(data.has.project, data.has.key);
+      if (project === "" || project === data.has.project) saveSession({ project: data.has.project, key: data.has.key });
       if (project === "") go(address(data.has.project, "overview"), { replace: true });
     } else if (current?.tab && (data.opens === current.tab || data.taken === current.tab)) {
       const isFresh = tab === current.tab && Date.now() < began + fresh;
@@ -90,11 +90,6 @@ export function shareSession(known: () => void): void {
   asking.value = true;
   tabs.postMessage({ wants: here.peek().project });
   setTimeout(() => (asking.value = false), patience);
-}
-
-/** signIn starts a session. It replaces the one before it. */
-export function signIn(project: string, key: string): void {
-  saveSession({ project, key });
 }
 
 /** saveSession stores the session, or another one in its place. With null, the tab keeps none, and the page asks for another one at the same address. */
@@ -141,7 +136,7 @@ export function takeSignInLink(): void {
   if (!link) return;
   const current = session.peek();
   if (current && JSON.stringify(current) !== JSON.stringify(link) && !confirm(`You are signed in${current.project && ` to ${current.project}`}. Sign in to ${link.project} with the key of this link instead?`)) return;
-  signIn(link.project, link.key);
+  saveSession(link);
   if (here.peek().project !== link.project) go(address(link.project, "overview"), { replace: true });
 }
 

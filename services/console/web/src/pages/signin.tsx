@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { connect } from "../api.ts";
 import { errorOf } from "../errors.ts";
 import { address, go, here } from "../router.ts";
-import { session, signIn, signOut } from "../session.ts";
+import { saveSession, session, signOut } from "../session.ts";
 import { settings } from "../oidc.ts";
 import { beginSignIn, signing } from "../tokens.ts";
 import { Problem } from "../ui/state.tsx";
@@ -28,7 +28,7 @@ export function SignIn({ project }: { project: string }) {
         return;
       }
     }
-    signIn(to, key);
+    saveSession({ project: to, key });
     if (here.peek().project !== to) go(address(to, "overview"), { replace: true });
   };
 
