@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { limited } from "../api.ts";
 import { useLoad } from "../load.ts";
@@ -132,19 +133,9 @@ export function Connect({ project }: { project: string }) {
         </div>
         {samples.map((sample) => (
           <section key={sample.id} class="sample" aria-labelledby={`sample-${sample.id}`}>
-            <div class="pagehead">
-              <div>
-                <h2 id={`sample-${sample.id}`}>{sample.name}</h2>
-                <p class="muted small">{sample.what}</p>
-              </div>
-              <div class="actions">
-                <CopyButton text={() => sample[language](shown)} />
-                {key && <CopyButton text={() => sample[language]({ ...shown, key })} label="Copy with the key" />}
-              </div>
-            </div>
-            <pre class="raw code" tabIndex={0} aria-label={`${sample.name}, ${language}`}>
-              {sample[language](shown)}
-            </pre>
+            <Code id={`sample-${sample.id}`} title={sample.name} label={`${sample.name}, ${language}`} text={sample[language](shown)} withKey={key && sample[language]({ ...shown, key })}>
+              {sample.what}
+            </Code>
           </section>
         ))}
         <p class="muted small">
@@ -157,6 +148,25 @@ export function Connect({ project }: { project: string }) {
       </div>
       <Limits project={project} />
       {session.value?.tokens && <Others />}
+    </>
+  );
+}
+
+/** Code shows a text that can be copied, below what it is for. withKey is the text with the key in it, if there is one to copy. */
+function Code({ id, title, label, text, withKey, children }: { id: string; title: string; label: string; text: string; withKey?: string; children: ComponentChildren }) {
+  return (
+    <>
+      <div class="pagehead">
+        <div>
+          <h2 id={id}>{title}</h2>
+          <p class="muted small">{children}</p>
+        </div>
+        <div class="actions">
+          <CopyButton text={() => text} />
+          {withKey && <CopyButton text={() => withKey} label="Copy with the key" />}
+        </div>
+      </div>
+      <pre class="raw code" tabIndex={0} role="region" aria-label={label}>{text}</pre>
     </>
   );
 }
@@ -183,18 +193,9 @@ function Sending({ project }: { project: string }) {
   const newest = load.value?.[0];
   return (
     <section class="card" aria-labelledby="sending">
-      <div class="pagehead">
-        <div>
-          <h2 id="sending">Send an entry</h2>
-          <p class="muted small">
-            Data goes in at the internal address, with a key for ingest. An operator has both. For a run on this machine they are in <code>.lectern/demo.env</code>.
-          </p>
-        </div>
-        <CopyButton text={() => command} />
-      </div>
-      <pre class="raw code" tabIndex={0} role="region" aria-label="The command that sends an entry">
-        {command}
-      </pre>
+      <Code id="sending" title="Send an entry" label="The command that sends an entry" text={command}>
+        Data goes in at the internal address, with a key for ingest. An operator has both. For a run on this machine they are in <code>.lectern/demo.env</code>.
+      </Code>
       <Awake project={project} wake={load.reload} />
       {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
       {load.value && (
