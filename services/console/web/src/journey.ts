@@ -5,6 +5,8 @@ import type { EntryEvent } from "@lectern/client";
 export interface Stop {
   /** The page view, or undefined for events before the first one. */
   view: EntryEvent | undefined;
+  /** The time of its first event, which can be the page view. */
+  start: string;
   events: EntryEvent[];
   /** Milliseconds until the next page view; for the last one until its last event, or undefined if it has none. */
   duration: number | undefined;
@@ -14,10 +16,10 @@ export interface Stop {
 export function stopsOf(events: readonly EntryEvent[]): Stop[] {
   const stops: Stop[] = [];
   for (const event of events) {
+    const view = event.event_type === "flowpage.viewed" ? event : undefined;
     const last = stops.at(-1);
-    if (event.event_type === "flowpage.viewed") stops.push({ view: event, events: [], duration: undefined });
-    else if (last) last.events.push(event);
-    else stops.push({ view: undefined, events: [event], duration: undefined });
+    if (view || !last) stops.push({ view, start: event.timestamp, events: view ? [] : [event], duration: undefined });
+    else last.events.push(event);
   }
   stops.forEach((stop, i) => {
     const end = stops[i + 1]?.view ?? stop.events.at(-1);

@@ -181,8 +181,6 @@ function Stops({ events, partial }: { events: EntryEvent[]; partial: boolean }) 
   );
 }
 
-const startOf = (stop: Stop | undefined): EntryEvent | undefined => stop?.view ?? stop?.events[0];
-
 interface StopProps {
   stop: Stop;
   before: Stop | undefined;
@@ -193,11 +191,8 @@ interface StopProps {
 
 function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
   const { view } = stop;
-  const start = startOf(stop);
-  if (!start) return null;
-  const date = day(Date.parse(start.timestamp));
-  const earlier = startOf(before);
-  const newDay = !earlier || day(Date.parse(earlier.timestamp)) !== date;
+  const date = day(Date.parse(stop.start));
+  const newDay = !before || day(Date.parse(before.start)) !== date;
   return (
     <li class={view ? "view" : ""}>
       {newDay && <p class="muted small date">{date}</p>}
