@@ -47,8 +47,17 @@ const (
 // connections that set no statement_timeout themselves: through poolers and by hand.
 const RoleStatementTimeout = time.Minute
 
-// lockTimeout is how long [Up] waits while another process migrates. To build an index on a large table takes long.
+// lockTimeout is how long [Up] waits while another process migrates, or reads a table that a migration changes. To build an
+// index on a large table takes long.
 const lockTimeout = 30 * time.Minute
+
+// While a migration waits for a table, all later queries on the table wait for the migration. A backup may hold the table
+// for hours. So a migration gives up after tableWait, which is over the deadlock_timeout after which Postgres cancels an
+// autovacuum. The pause before the next attempt doubles up to longestPause.
+const (
+	tableWait    = 2 * time.Second
+	longestPause = 30 * time.Second
+)
 
 // lockPause is the shortest time between two attempts to get the lock. The longest time is twice lockPause.
 const lockPause = 50 * time.Millisecond
@@ -60,7 +69,8 @@ type Schema struct {
 	Name string
 
 	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. A file that was released
-	// never changes: Up refuses a database to which other content of a file was applied.
+	// never changes: Up refuses a database to which other content of a file was applied. A file without a transaction
+	// begins with SET lock_timeout = 0 and ends with RESET lock_timeout, because Up cannot repeat a part of it.
 	Migrations fs.FS
 
 	// Grants lists each role's privileges on tables, as written between GRANT and TO: "SELECT ON entries, events". A
@@ -87,7 +97,8 @@ func (s Schema) Table() string { return s.Name + "_migrations" }
 // login role of each Role. A login role that is missing, empty or the owner gets no privileges. Up revokes the login
 // roles' other privileges on the tables in s.Grants, unless a later version has migrated the database. Up also gives
 // login roles without a statement_timeout that of [RoleStatementTimeout], if the owner may set it. Up may run at every
-// start, in several processes at the same time, and while code of the version before runs.
+// start, in several processes at the same time, and while code of the version before runs. Up also waits for a backup, and
+// lets other queries pass meanwhile.
 func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]string, log *slog.Logger) error {
 	cfg, err := pgx.ParseConfig(owner.Reveal())
 	if err != nil {
@@ -108,6 +119,8 @@ func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]st
 
 // migrateUp runs the pending migrations. newest is false if a later version has migrated the database already.
 func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL, s Schema, log *slog.Logger) (newest bool, err error) {
+	cfg = cfg.Copy()
+	cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(tableWait.Milliseconds(), 10)
 	db := stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(passwordOf(owner)))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	sources, err := s.sources()
@@ -129,11 +142,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL,
 	if err := s.check(ctx, db, sources); err != nil {
 		return false, err
 	}
-	done, err := provider.Up(ctx)
-	for _, r := range done {
-		log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
-			slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
-	}
+	err = upUnlessBusy(ctx, provider, s, log)
 	partial, failed := errors.AsType[*goose.PartialError](err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == duplicateTable &&
 		failed && partial.Failed.Source.Version == provider.ListSources()[0].Version {
@@ -144,6 +153,31 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, owner config.ServerURL,
 	}
 	current, target, err := provider.GetVersions(ctx)
 	return current <= target, err
+}
+
+// upUnlessBusy runs the pending migrations. While other queries hold a table that a migration changes, upUnlessBusy tries again,
+// for lockTimeout at most.
+func upUnlessBusy(ctx context.Context, provider *goose.Provider, s Schema, log *slog.Logger) error {
+	last := time.Now().Add(lockTimeout)
+	for pause := time.Second; ; pause = min(2*pause, longestPause) {
+		done, err := provider.Up(ctx)
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			done = partial.Applied
+		}
+		for _, r := range done {
+			log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
+				slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+		}
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != lockNotAvailable || time.Now().After(last) {
+			return err
+		}
+		log.WarnContext(ctx, "a migration waits for a table that another query uses, such as a backup; other queries go on", slog.String("schema", s.Name))
+		select {
+		case <-time.After(pause + rand.N(pause)):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a table: %w", ctx.Err())
+		}
+	}
 }
 
 // passwordOf returns a function that reads the password of a new connection from its file, if there is one. A migration
@@ -157,10 +191,11 @@ func passwordOf(owner config.ServerURL) func(context.Context, *pgx.ConnConfig) e
 	}
 }
 
-// The SQLSTATEs of the errors that a table exists already, and that a table does not exist.
+// The SQLSTATEs of the errors that a table exists already, that a table does not exist, and that lock_timeout has passed.
 const (
-	duplicateTable = "42P07"
-	undefinedTable = "42P01"
+	duplicateTable   = "42P07"
+	undefinedTable   = "42P01"
+	lockNotAvailable = "55P03"
 )
 
 // grant gives the roles the privileges that s lists and, if newest, revokes all other privileges. All statements are

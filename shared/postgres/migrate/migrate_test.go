@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -166,6 +167,43 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 	}
 	if got := timeout(db.IngestURL); got != "7s" {
 		t.Errorf("one that was set before became %s, want 7s as it was", got)
+	}
+}
+
+// TestABackupDelaysAMigrationAlone checks that a migration waits for a transaction that reads a table, as a backup does. Clients
+// read the table meanwhile.
+func TestABackupDelaysAMigrationAlone(t *testing.T) {
+	db := pgtest.Database(t, pgtest.Notes())
+	later := pgtest.Notes()
+	later.Migrations.(fstest.MapFS)["0003_title.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nALTER TABLE notes ADD COLUMN title text;\n")}
+	backup, err := pgtest.Connect(t, db.OwnerURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Exec(t.Context(), `LOCK TABLE notes IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		migrated <- migrate.Up(t.Context(), config.NewServerURL(db.OwnerURL), later, nil, slog.New(slog.DiscardHandler))
+	}()
+	p := pgtest.Pool(t, db.OwnerURL, pgdb.Options{})
+	eventually.True(t, "the migration waits for the table", func() (waits bool) {
+		return p.QueryRow(t.Context(), []any{&waits}, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'notes'::regclass AND NOT granted)`) == nil && waits
+	})
+	client, read := pgtest.Connect(t, db.ReaderURL), make(chan error, 1)
+	go func() {
+		_, err := client.Exec(context.Background(), `SELECT FROM notes`)
+		read <- err
+	}()
+	if err := eventually.Receive(t, "a client reads the table", read); err != nil {
+		t.Error(err)
+	}
+	if err := backup.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := eventually.Receive(t, "the migration is done", migrated); err != nil {
+		t.Error(err)
 	}
 }
 

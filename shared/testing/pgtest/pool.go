@@ -55,7 +55,8 @@ func Notes() migrate.Schema {
 		Name: "notes",
 		Migrations: fstest.MapFS{
 			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
-			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+			"0002_body.sql": {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nSET lock_timeout = 0;\n" +
+				"CREATE INDEX CONCURRENTLY notes_body ON notes (body);\nRESET lock_timeout;\n")},
 		},
 		Grants: map[migrate.Role][]string{
 			migrate.Reader: {"SELECT ON notes"},
