@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/lectern-dev/lectern/proxy/hostname"
 )
 
 // ErrForbidden is the error of a connection to an address that a Guard forbids. [Guard.Check] and [Guard.Control] wrap
@@ -105,14 +107,20 @@ func (g *Guard) Check(ip netip.Addr) error {
 }
 
 // CheckName judges the host of a URL that a proxy resolves, whose address nobody here sees. CheckName judges an address as
-// [Guard.Check] does. It refuses names that are not public: localhost, names without a dot, and other forms of addresses.
+// [Guard.Check] does, in any spelling that net/http sends as the address. It refuses names that are not public: localhost,
+// names without a dot, and what [hostname.Normal] refuses.
 func (g *Guard) CheckName(host string) error {
-	if ip, err := netip.ParseAddr(host); err == nil {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // an IPv6 address, as url.URL.Hostname returns it
+	}
+	name, err := hostname.Normal(host)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
 		return g.Check(ip)
 	}
-	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	if last == name || last == "" || last == "localhost" || last[0] >= '0' && last[0] <= '9' {
+	if last := name[strings.LastIndexByte(name, '.')+1:]; last == name || last == "localhost" {
 		return fmt.Errorf("%w: the name is not public", ErrForbidden)
 	}
 	return nil

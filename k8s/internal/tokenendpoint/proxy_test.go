@@ -27,8 +27,10 @@ func TestEgressProxy(t *testing.T) {
 		_, err := c.Fetch(t.Context(), Request{OAuth2: resource.OAuth2{TokenURL: address, CABundle: ca}, ClientSecret: "x"})
 		return err
 	}
-	if err := fetch(endpoint.URL); err == nil || !strings.Contains(err.Error(), "an address that is not a public one") {
-		t.Errorf("a private address: %v", err)
+	for _, private := range []string{"127.0.0.1", "１２７.０.０.１", "a.ｌocalhost", "[::1]", "0x7f.1"} {
+		if err := fetch(strings.Replace(endpoint.URL, "127.0.0.1", private, 1)); err == nil || !strings.Contains(err.Error(), "an address that is not a public one") {
+			t.Errorf("%s: %v", private, err)
+		}
 	}
 	public := strings.Replace(endpoint.URL, "127.0.0.1", "example.com", 1)
 	if err := fetch(public); err != nil {
