@@ -4,9 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -249,7 +251,7 @@ func TestTokenRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Create(t, clientSecret(), newSecret(named("keys"), map[string]string{"file": string(file), "pkcs1": pkcs1, "none": "canary"}))
+	c.Create(t, clientSecret(), newSecret(named("keys"), map[string]string{"file": string(file), "pkcs1": pkcs1, "none": "canary", "long": longKey(t)}))
 	bearer := func(key string) func(*resource.OAuth2) {
 		return func(from *resource.OAuth2) {
 			from.Grant, from.ClientSecretRef, from.PrivateKeyRef = resource.JWTBearer, nil, &resource.SecretKeyRef{Name: "keys", Key: key}
@@ -279,6 +281,7 @@ func TestTokenRequests(t *testing.T) {
 			bearer("pkcs1")(from)
 			from.Audience = "https://login.example.com"
 		}, form: bearerForm, claims: ": client for <nil> at https://login.example.com, <nil>"},
+		{name: "a long key", change: bearer("long"), says: " retries: privateKeyRef names a key of 10001 bits; allowed: up to 8192."},
 		{name: "no key", change: bearer("none"), says: " retries: privateKeyRef names no RSA key in PEM, and no JSON file with one."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -319,6 +322,21 @@ func TestTokenRequests(t *testing.T) {
 			c.Delete(t, cred)
 		})
 	}
+}
+
+// longKey returns an RSA key of 10,001 bits in PEM. Its factors are no primes, which takes no time to find.
+func longKey(t *testing.T) string {
+	one, e := big.NewInt(1), big.NewInt(65537)
+	minus1 := func(n *big.Int) *big.Int { return new(big.Int).Sub(n, one) }
+	p, q := new(big.Int).Add(new(big.Int).Lsh(one, 5000), one), new(big.Int).Add(new(big.Int).Lsh(big.NewInt(3), 4999), one)
+	d := new(big.Int).ModInverse(e, new(big.Int).Mul(minus1(p), minus1(q)))
+	der, err := asn1.Marshal(struct{ Version, N, E, D, P, Q, Dp, Dq, Inverse *big.Int }{
+		new(big.Int), new(big.Int).Mul(p, q), e, d, p, q, new(big.Int).Mod(d, minus1(p)), new(big.Int).Mod(d, minus1(q)), new(big.Int).ModInverse(q, p),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: der}))
 }
 
 // claimsOf returns what an assertion claims, after a check of its signature and its life.
@@ -532,6 +550,10 @@ func TestTokenEndpointRefused(t *testing.T) {
 	c.AwaitReady(t, sly, v1alpha1.ReasonInvalid)
 	taken := e.credential("taken", resource.ClientCredentials)
 	e.set(func(e *endpoint) { e.answer = nil })
+	heavy := e.credential("heavy", resource.ClientCredentials)
+	heavy.Spec.ValueFrom.OAuth2.ClientSecretRef.Name = "heavy"
+	c.Create(t, newSecret(named("heavy"), map[string]string{"secret": strings.Repeat("x", 16<<10+1)}), heavy)
+	c.AwaitReady(t, heavy, v1alpha1.ReasonSecretValueInvalid)
 	c.Create(t, newSecret(named("taken-oauth2"), map[string]string{"mine": "x"}), taken)
 	c.AwaitReady(t, taken, v1alpha1.ReasonSecretNotOwned)
 }

@@ -199,8 +199,8 @@ type OAuth2 struct {
 	// +optional
 	RefreshTokenRef *SecretKeyRef `json:"refreshTokenRef,omitempty" yaml:"refreshTokenRef"`
 
-	// privateKeyRef names the RSA key that signs the assertion of JWTBearer. The Secret has the key in PEM, or as the JSON
-	// file of a service account of Google.
+	// privateKeyRef names the RSA key that signs the assertion of JWTBearer, of up to 8192 bits. The Secret has the key in PEM,
+	// or as the JSON file of a service account of Google.
 	//
 	// +optional
 	PrivateKeyRef *SecretKeyRef `json:"privateKeyRef,omitempty" yaml:"privateKeyRef"`

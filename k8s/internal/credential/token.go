@@ -25,6 +25,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/tokenendpoint"
 	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/renewal"
 )
@@ -194,8 +195,11 @@ func (t *tokens) request(ctx context.Context, object *v1alpha1.Credential) (toke
 			return invalid(v1alpha1.ReasonSecretKeyNotFound, "the Secret %q has no key %q", from.ref.Name, from.ref.Key)
 		}
 		*from.to = strings.TrimRight(string(value), "\r\n") // files and echo end in line breaks
-		if *from.to == "" {
+		switch n := len(*from.to); {
+		case n == 0:
 			return invalid(v1alpha1.ReasonSecretValueInvalid, "the key %q of the Secret %q is empty", from.ref.Key, from.ref.Name)
+		case n > policy.MaxValue:
+			return invalid(v1alpha1.ReasonSecretValueInvalid, "the key %q of the Secret %q has %d bytes; allowed: up to %d", from.ref.Key, from.ref.Name, n, policy.MaxValue)
 		}
 	}
 	return r, controller.Verdict{}, nil

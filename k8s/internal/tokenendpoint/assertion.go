@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 // asserted is the life of an assertion. Some token endpoints allow no more than three minutes. skew is how far the clock of a
 // token endpoint may be behind.
 const asserted, skew = 2 * time.Minute, 10 * time.Second
+
+// maxKey is the longest key in bits, as in crypto/tls. The time of a signature grows with its cube, and nothing can end a
+// signature.
+const maxKey = 8192
 
 // assertion returns a signed assertion for a request (RFC 7523, section 3), or a [Fault] if the key is none. Google and others
 // read the scopes from the assertion.
@@ -36,8 +41,11 @@ func assertion(r Request) (string, error) {
 	if !ok {
 		key, _ = x509.ParsePKCS1PrivateKey(block.Bytes)
 	}
-	if key == nil {
+	switch {
+	case key == nil:
 		return "", refused
+	case key.N.BitLen() > maxKey:
+		return "", &Fault{Refused: true, text: fmt.Sprintf("privateKeyRef names a key of %d bits; allowed: up to %d", key.N.BitLen(), maxKey)}
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: file.ID}}, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
