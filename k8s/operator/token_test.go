@@ -558,14 +558,21 @@ func TestTokenEndpointRefused(t *testing.T) {
 	c.AwaitReady(t, taken, v1alpha1.ReasonSecretNotOwned)
 }
 
-// Slow token endpoints delay neither each other nor Credentials that name their value.
+// Slow token endpoints delay neither Credentials of other namespaces nor those that name their value.
 func TestManySlowTokenEndpoints(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
 	e := newTokenEndpoint(t)
-	start(t, c, e.environ(), nil)
+	team := c.NewNamespace(t)
+	environ := e.environ()
+	environ["WATCH_NAMESPACES"] = c.Namespace + "," + team
+	start(t, c, environ, nil)
 	goOn := make(chan struct{})
+	var slowly, most atomic.Int64
 	slow := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for now, n := slowly.Add(1), most.Load(); now > n && !most.CompareAndSwap(n, now); n = most.Load() {
+		}
+		defer slowly.Add(-1)
 		select {
 		case <-goOn:
 		case <-r.Context().Done():
@@ -574,8 +581,9 @@ func TestManySlowTokenEndpoints(t *testing.T) {
 	}))
 	t.Cleanup(slow.Close)
 	c.Create(t, clientSecret())
+	const many = 20 // fewer than are fetched at a time, and more than those of one namespace
 	var all []*v1alpha1.Credential
-	for i := range 20 { // more than are fetched at a time
+	for i := range many {
 		cred := e.credential(fmt.Sprintf("s%d", i), resource.ClientCredentials)
 		cred.Spec.ValueFrom.OAuth2.TokenURL = slow.URL
 		all = append(all, cred)
@@ -585,6 +593,13 @@ func TestManySlowTokenEndpoints(t *testing.T) {
 	ordinary.Spec.ValueFrom.SecretKeyRef.Key = "secret"
 	c.Create(t, ordinary)
 	c.AwaitReady(t, ordinary, v1alpha1.ReasonValid)
+	theirs, secret, project := e.credential("theirs", resource.ClientCredentials), clientSecret(), newProject(in(team, "pr-2"), "pr_2")
+	theirs.Namespace, theirs.Spec.ProjectID, secret.Namespace = team, "pr_2", team
+	c.Create(t, project, secret, theirs)
+	c.AwaitReady(t, theirs, v1alpha1.ReasonValid)
+	if n := most.Load(); n == many {
+		t.Errorf("%d tokens of one namespace were requested at a time", n)
+	}
 	close(goOn)
 	for _, cred := range all {
 		c.AwaitReady(t, cred, v1alpha1.ReasonValid)

@@ -2,10 +2,10 @@ package limits
 
 import "net/netip"
 
-// Holder identifies a taker of [Shares]: a project, the network of a client whose project is not known, or an endpoint of
-// the proxy. The zero Holder is a client whose network is not known. No share bounds the zero Holder.
+// Holder identifies a taker of [Shares]: a project, the network of a client whose project is not known, an endpoint of the
+// proxy, or a namespace of Kubernetes. The zero Holder is a client whose network is not known. No share bounds the zero Holder.
 type Holder struct {
-	name    string   // of a project or an endpoint, or the text of an address that is none
+	name    string   // of a project, an endpoint or a namespace, or the text of an address that is none
 	address [16]byte // the first of a network
 	kind    holderKind
 }
@@ -15,6 +15,7 @@ type holderKind uint8
 const (
 	project holderKind = iota + 1
 	endpoint
+	namespace
 	unknown  // an address that is none
 	network4 // an IPv4 address
 	network6 // a /64
@@ -30,6 +31,9 @@ func Project(id string) Holder { return Holder{name: id, kind: project} }
 
 // Endpoint returns the endpoint with the name as a Holder.
 func Endpoint(name string) Holder { return Holder{name: name, kind: endpoint} }
+
+// Namespace returns the namespace of Kubernetes with the name as a Holder.
+func Namespace(name string) Holder { return Holder{name: name, kind: namespace} }
 
 // Network returns the network of a client's IP address as a Holder: an IPv4 address, or an IPv6 /64. One IPv6 client
 // usually has a whole /64 (RFC 6177). A text that is no address is a network of its own. The empty address is the zero

@@ -34,6 +34,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 // Options holds the dependencies and the settings of the controllers, for [Setup].
@@ -116,7 +117,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := r.setup(mgr, "credential", values.flips); err != nil {
 		return err
 	}
-	// Token endpoints are slow. So fetched Credentials have workers of their own.
+	// Token endpoints are slow. So fetched Credentials have workers of their own, of which each namespace has a share.
 	r.tokens, r.Workers = tokens, fetchers
 	return r.setup(mgr, "fetchedcredential", values.fetchedFlips)
 }
@@ -168,6 +169,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if fetched := object.Spec.ValueFrom.OAuth2 != nil; !object.DeletionTimestamp.IsZero() || fetched != (r.tokens != nil) {
 		return reconcile.Result{}, nil
+	}
+	if r.tokens != nil {
+		share := limits.Share{Holder: limits.Namespace(object.Namespace), Most: namespaceFetchers}
+		if r.tokens.workers.Take(1, share) != nil {
+			return reconcile.Result{RequeueAfter: shareRetry}, nil
+		}
+		defer r.tokens.workers.Give(1, share)
 	}
 	if object.Namespace == r.Values.Namespace && slices.Contains(secretsOf(&object), r.Values.Name) {
 		verdict := controller.Verdict{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("spec.valueFrom: names the Secret %q, which holds the values of all Credentials; allowed: any other", r.Values.Name)}

@@ -27,6 +27,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/renewal"
 )
 
@@ -45,8 +46,13 @@ type state struct {
 	Accepted resource.ClientAuthentication `json:"accepted,omitempty"`
 }
 
-// fetchers is how many tokens are requested at a time. Slow token endpoints delay only fetched Credentials.
-const fetchers = 16
+// fetchers is how many fetched Credentials are reconciled at a time, and namespaceFetchers how many of one namespace. Slow
+// token endpoints delay only fetched Credentials of their namespace. A Credential over the share waits for shareRetry.
+const (
+	fetchers          = 32
+	namespaceFetchers = fetchers / 4
+	shareRetry        = time.Second
+)
 
 // verdictOn returns the verdict on a Credential with this state. The Credential is ready while the token is valid.
 func verdictOn(s state, now time.Time) controller.Verdict {
@@ -78,6 +84,7 @@ type tokens struct {
 	client   client.Client
 	endpoint *tokenendpoint.Client // nil: tokens are not fetched
 	fetches  metric.Int64Counter
+	workers  limits.Shares // of fetchers
 
 	mu        sync.Mutex
 	unwritten map[types.NamespacedName]result
