@@ -48,7 +48,7 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 		case err != nil:
 			failed++
 			p.log.ErrorContext(ctx, "could not remove all old entries of a project", append(counts, slog.Any("error", err))...)
-			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusUnauthorized {
+			if refusesKey(err) {
 				return fmt.Errorf("the entries service does not accept the key RETENTION_ADMIN_API_KEY; allowed: a key of its ADMIN_API_KEYS, without the name: %w", err)
 			}
 		case one.Unfinished():
@@ -70,8 +70,14 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	return nil
 }
 
+// refusesKey reports whether err is the answer of a service that does not accept the job's key, for any project.
+func refusesKey(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Status == http.StatusUnauthorized
+}
+
 // definitions removes the definitions of embeddables to which nothing refers, from all due projects. No reader sees these
-// definitions. So a failure is no failure of the job: definitions warns and leaves the rest to the next run.
+// definitions. So a failure is no failure of the job: definitions warns, and leaves the rest of the project to the next run.
 func (j *job) definitions(ctx context.Context, due []*v1alpha1.Project) {
 	if j.embeddables == nil {
 		return
@@ -83,7 +89,10 @@ func (j *job) definitions(ctx context.Context, due []*v1alpha1.Project) {
 			if err != nil {
 				j.log.WarnContext(ctx, "could not remove all definitions of embeddables that nothing refers to; the next run tries again",
 					slog.String("project_id", p.Spec.ProjectID), slog.Int("definitions", removed), slog.Any("error", err))
-				return
+				if refusesKey(err) {
+					return
+				}
+				break
 			}
 			removed, more = removed+one.Definitions, one.More
 		}
