@@ -97,7 +97,7 @@ func TestProjectsOutOfReach(t *testing.T) {
 	if _, err := client.NewProjects("http://region:9090", "", client.ProjectsOptions{}); err == nil {
 		t.Error("no key was taken")
 	}
-	p, err := client.NewProjects("http://127.0.0.1:1", "k", client.ProjectsOptions{Timeout: time.Second})
+	p, err := client.NewProjects("http://127.0.0.1:1", "k", client.ProjectsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

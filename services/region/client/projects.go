@@ -3,15 +3,22 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // ErrNotFound is the error of [Projects.Get] for a project that the region service does not know.
@@ -45,38 +52,54 @@ func (r *Rejected) Error() string { return "region client: " + r.Message }
 
 // ProjectsOptions holds the optional settings of a [Projects]. The zero ProjectsOptions has the defaults.
 type ProjectsOptions struct {
-	// Timeout bounds a request. Default: 5 s.
-	Timeout time.Duration
-	// HTTP makes the requests. Default: a client that only this Projects uses, which keeps connections and follows no
-	// redirects.
-	HTTP *http.Client
 	// Tracer records a span for each request. Default: no spans.
 	Tracer trace.TracerProvider
 }
 
+const (
+	// timeout bounds a request, with the whole answer.
+	timeout = 5 * time.Second
+	// maxAnswer is how many bytes of an answer the client reads. A longer answer cannot be decoded.
+	maxAnswer = 64 << 10
+)
+
 // Projects manages the projects of the region service at the service's internal address, and is safe for concurrent
-// use. Failed requests are not repeated: the caller, a controller, retries.
+// use. A request ends after 5 s at the latest. Failed requests are not repeated: the caller, a controller, retries.
 type Projects struct {
-	*endpoint
-	timeout time.Duration
+	url    string
+	key    string
+	http   *http.Client
+	tracer trace.Tracer
 }
 
 // NewProjects returns a Projects for the service whose internal address is baseURL, such as "http://region:9090". key
-// is one of the INGEST_API_KEYS of the service. NewProjects makes no request, and fails only if baseURL or key cannot
-// be used. The caller closes the Projects.
+// is one of the INGEST_API_KEYS of the service. NewProjects makes no request, and fails only if baseURL is no address
+// of HTTP or key is empty. The Projects keeps connections and follows no redirects. The caller closes the Projects.
 func NewProjects(baseURL, key string, o ProjectsOptions) (*Projects, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Second
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("region client: the address is not like http://lectern-region.lectern")
 	}
-	e, err := newEndpoint(baseURL, "/internal/projects", key, o.HTTP, o.Tracer)
-	if err != nil {
-		return nil, err
+	if key == "" {
+		return nil, errors.New("region client: no key given")
 	}
-	return &Projects{endpoint: e, timeout: o.Timeout}, nil
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider()
+	}
+	return &Projects{
+		url: strings.TrimSuffix(u.String(), "/") + "/internal/projects",
+		key: key,
+		http: &http.Client{
+			Timeout:       timeout,
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/services/region/client"),
+	}, nil
 }
 
-// Close closes the idle connections of the Projects. Close does nothing if the caller has set [ProjectsOptions.HTTP].
-func (p *Projects) Close() { p.close() }
+// Close closes the idle connections of the Projects.
+func (p *Projects) Close() { p.http.CloseIdleConnections() }
 
 // Get returns a stored project. By errors.Is, the error is [ErrNotFound], [ErrUnauthorized], [ErrUnavailable], or
 // [context.Canceled] if the caller cancelled ctx. Any other answer of the service gives an [*Error].
@@ -135,16 +158,42 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 // settings returns the path of a project's title and region, below /internal/projects.
 func settings(id string) string { return "/" + url.PathEscape(id) + "/settings" }
 
-// send makes one request within the timeout, and decodes the JSON of its answer into answer.
-func (p *Projects) send(ctx context.Context, method, path string, body []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	return p.do(ctx, request{
-		span: method + " /internal/projects", method: method, path: path, contentType: "application/x-ndjson", body: body,
-	}, func(body []byte) error {
-		if json.Unmarshal(body, answer) != nil {
-			return errors.New("the answer is not the service's")
+// send makes one request, and decodes the JSON of its answer into answer if the status is 200. A body is NDJSON. If
+// there is no whole answer, the error is [ErrUnavailable], and also [context.Canceled] if the caller cancelled ctx.
+// Any other answer gives an [*Error].
+func (p *Projects) send(ctx context.Context, method, path string, body []byte, answer any) (err error) {
+	ctx, span := p.tracer.Start(ctx, method+" /internal/projects", trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("http.request.method", method)))
+	defer func() {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
 		}
-		return nil
-	})
+		span.End()
+	}()
+	sent, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("region client: %w", err)
+	}
+	if body != nil {
+		sent.Header.Set("Content-Type", "application/x-ndjson")
+	}
+	sent.Header.Set("X-Api-Key", p.key)
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(sent.Header))
+	resp, err := p.http.Do(sent)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer resp.Body.Close()
+	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp, got)
+	}
+	if json.Unmarshal(got, answer) != nil {
+		return &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), Message: "the answer is not the service's"}
+	}
+	return nil
 }
