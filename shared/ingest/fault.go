@@ -26,9 +26,6 @@ type Fault struct {
 	Message string // for the sender: the field, what was given, what is allowed
 }
 
-// Error returns the code and the message, separated by a colon.
-func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
-
 // BadField returns the Fault of a field whose value is not allowed. The message of the Fault names the field, the
 // beginning of the given value, and the allowed values.
 func BadField(name, given, allowed string) *Fault {
