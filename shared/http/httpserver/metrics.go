@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -43,30 +44,24 @@ type measure struct {
 func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error) {
 	meter := provider.Meter("github.com/lectern-dev/lectern/shared/http/httpserver")
 	m := &metrics{listener: attribute.String("listener", listener)}
-	var err error
-	if m.duration, err = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of HTTP server requests, to the end of the body.")); err != nil {
-		return nil, fmt.Errorf("httpserver: metrics: %w", err)
-	}
-	if m.size, err = meter.Int64Counter("http.server.response.size", metric.WithUnit("By"),
-		metric.WithDescription("Bytes of response bodies as sent, compressed where they were.")); err != nil {
-		return nil, fmt.Errorf("httpserver: metrics: %w", err)
-	}
-	if m.refusals, err = meter.Int64Counter("lectern.auth.refusals", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests that got 401, by the reason why their key or token was refused.")); err != nil {
-		return nil, fmt.Errorf("httpserver: metrics: %w", err)
-	}
+	var errs [5]error
+	m.duration, errs[0] = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of HTTP server requests, to the end of the body."))
+	m.size, errs[1] = meter.Int64Counter("http.server.response.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes of response bodies as sent, compressed where they were."))
+	m.refusals, errs[2] = meter.Int64Counter("lectern.auth.refusals", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests that got 401, by the reason why their key or token was refused."))
 	active, err := meter.Int64ObservableUpDownCounter("http.server.active_requests", metric.WithUnit("{request}"),
 		metric.WithDescription("Requests that are being answered."))
-	if err != nil {
-		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	errs[3] = err
+	if err == nil {
+		set := metric.WithAttributes(m.listener)
+		_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+			o.ObserveInt64(active, m.inFlight.Load(), set)
+			return nil
+		}, active)
 	}
-	set := metric.WithAttributes(m.listener)
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(active, m.inFlight.Load(), set)
-		return nil
-	}, active)
-	if err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("httpserver: metrics: %w", err)
 	}
 	return m, nil
@@ -95,18 +90,16 @@ func (m *metrics) record(x *exchange, elapsed time.Duration) {
 }
 
 func (k requestKind) attributes(listener attribute.KeyValue) attribute.Set {
-	kvs := []attribute.KeyValue{
+	status := "none" // the connection ended before an answer
+	if k.status != 0 {
+		status = strconv.Itoa(k.status)
+	}
+	return attribute.NewSet(
 		listener,
 		attribute.String("http.request.method", k.method),
 		attribute.String("http.route", k.route),
-	}
-	if k.status == 0 {
-		// The connection ended before an answer.
-		kvs = append(kvs, attribute.String("http.response.status_code", "none"))
-	} else {
-		kvs = append(kvs, attribute.String("http.response.status_code", strconv.Itoa(k.status)))
-	}
-	return attribute.NewSet(kvs...)
+		attribute.String("http.response.status_code", status),
+	)
 }
 
 // knownMethod returns method, or "_OTHER" for a method outside RFC 9110 and RFC 5789. Clients can send any word, and
