@@ -14,17 +14,17 @@ import (
 func TestSettingsAreReportedAtOnce(t *testing.T) {
 	for name, value := range map[string]string{
 		"DATABASE_URL": "", "AUTH_DATABASE_URL": "", "MIGRATE_DATABASE_URL": "", "AUTH_ADMIN_DATABASE_URL": "postgres://u:secret@h:port/db",
-		"ADMIN_API_KEYS": "secret", "REGION_CACHE_TTL": "1d", "DRAIN_DELAY": "-1s",
+		"ADMIN_API_KEYS": "secret", "REGION_CACHE_TTL": "2h", "DRAIN_DELAY": "-1s",
 	} {
 		t.Setenv(name, value)
 	}
 	url := "allowed: postgres://user:password@host:port/database?sslmode=…"
 	wrong := []string{
-		`REGION_CACHE_TTL is "1d"; allowed: a duration with its unit, such as 500ms, 5s or 1m30s`,
 		`DRAIN_DELAY is "-1s"; allowed: 0s or more`,
 		"AUTH_ADMIN_DATABASE_URL cannot be read; " + url,
 		`ADMIN_API_KEYS is wrong: entry 1 has no "="; allowed: name=key, comma-separated, the name of 1 to 64 letters, digits and . _ @ -, ` +
 			"the key of 16 to 256 visible ASCII characters, each key once",
+		`REGION_CACHE_TTL is "2h0m0s"; allowed: a duration from 10ms to 1h`,
 	}
 	for command, missing := range map[string][]string{
 		"serve":   {"DATABASE_URL is not set, and is required; " + url, "AUTH_DATABASE_URL is not set, and is required; " + url},

@@ -82,17 +82,6 @@ func expect(t *testing.T, c *Cache, want string) {
 	}
 }
 
-func TestWarmAsksNobody(t *testing.T) {
-	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
-		for range 100 {
-			expect(t, c, berlin)
-		}
-		if n := s.asked.Load(); n != 1 {
-			t.Errorf("the source was asked %d times", n)
-		}
-	})
-}
-
 func TestChangeIsSeenWithinTTL(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -118,20 +107,6 @@ func TestRenewedInBackground(t *testing.T) {
 		}
 		if n := s.asked.Load(); n < 10 || n > 25 {
 			t.Errorf("in 50 s the source was asked %d times", n)
-		}
-	})
-}
-
-func TestConcurrentRequestsShareOneLookUp(t *testing.T) {
-	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
-		s.delay.Store(int64(time.Second))
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() { expect(t, c, berlin) })
-		}
-		wg.Wait()
-		if n := s.asked.Load(); n != 1 {
-			t.Errorf("50 requests asked the source %d times", n)
 		}
 	})
 }
@@ -239,20 +214,5 @@ func TestSizeIsBounded(t *testing.T) {
 	copies.CleanUp()
 	if n := copies.EstimatedSize(); n > capacity {
 		t.Errorf("%d zones are held", n)
-	}
-}
-
-func TestValidate(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		in   Options
-		ok   bool
-	}{
-		{"usual", options, true},
-		{"no TTL", Options{}, false},
-	} {
-		if err := tt.in.Validate(); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
-		}
 	}
 }
