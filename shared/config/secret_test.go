@@ -41,12 +41,14 @@ func TestSecretNeverShows(t *testing.T) {
 			"hidden":            hidden{s, &s, h.Many, h.Named, h},
 			"pointer to hidden": &hidden{s, &s, h.Many, h.Named, h},
 			"slice of hidden":   []any{hidden{key: s}, &hidden{key: s}},
+			"URL of a server":   config.NewServerURL(canary),
 		} {
 			shown[name+" "+verb] = fmt.Sprintf(verb, within)
 		}
 		shown["struct "+verb] = fmt.Sprintf(verb, holder{Key: s, Many: h.Many, Named: h.Named})
 	}
 	shown["error"] = fmt.Errorf("dial %v: %w", s, errors.New("refused")).Error()
+	shown["fault"] = config.Invalid("KEY", s, "rk_…").Error()
 	if b, err := json.Marshal(h); err != nil {
 		t.Error(err)
 	} else {
@@ -71,7 +73,7 @@ func TestSecretNeverShows(t *testing.T) {
 			t.Errorf("%s shows the secret: %s", how, text)
 		}
 	}
-	for _, how := range []string{"value %v", "value %x", "json", "xml", "slog json", "slog text"} {
+	for _, how := range []string{"value %v", "value %x", "fault", "json", "xml", "slog json", "slog text"} {
 		if !strings.Contains(shown[how], "[redacted]") {
 			t.Errorf("%s = %s, want [redacted] in it", how, shown[how])
 		}

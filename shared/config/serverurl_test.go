@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,47 +13,6 @@ type servers struct {
 	Database config.ServerURL   `env:"DATABASE_URL"`
 	Standbys []config.ServerURL `env:"READ_DATABASE_URL"`
 	Redis    config.ServerURL   `env:"REDIS_URL"`
-}
-
-func TestPasswordFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "password")
-	write := func(content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("first\n")
-	var s servers
-	err := config.Load(&s, map[string]string{
-		"DATABASE_URL": "postgres://u@h/db", "DATABASE_PASSWORD_FILE": path,
-		"READ_DATABASE_URL": "postgres://u@a/db, postgres://u@b/db", "READ_DATABASE_PASSWORD_FILE": path,
-		"REDIS_PASSWORD_FILE": filepath.Join(t.TempDir(), "none"), // without REDIS_URL, it means nothing
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Database.Reveal() != "postgres://u@h/db" || len(s.Standbys) != 2 || s.Redis.HasPasswordFile() {
-		t.Fatalf("loaded %q, %d standbys and Redis %v", s.Database.Reveal(), len(s.Standbys), s.Redis.HasPasswordFile())
-	}
-	for _, content := range []string{"first", canary + "\r\n"} {
-		write(content)
-		for _, u := range append(s.Standbys, s.Database) {
-			if got, err := u.Password(); err != nil || got != strings.TrimSpace(content) || !u.HasPasswordFile() {
-				t.Errorf("the password is %q, %v, want %q", got, err, content)
-			}
-		}
-	}
-	if text := fmt.Sprintf("%v %+v %#v", s.Database, s.Database, s); strings.Contains(text, canary) || strings.Contains(text, "u@h") {
-		t.Errorf("prints %s", text)
-	}
-	for what, change := range map[string]func(){"empty": func() { write("\n") }, "cannot be read": func() { _ = os.Remove(path) }} {
-		change()
-		_, err := s.Database.Password()
-		if _, ok := errors.AsType[*config.Fault](err); !ok || !strings.HasPrefix(err.Error(), "DATABASE_PASSWORD_FILE ") ||
-			!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), what) {
-			t.Errorf("a file that is gone or empty: %v", err)
-		}
-	}
 }
 
 func TestPasswordFileFaults(t *testing.T) {
@@ -91,6 +48,7 @@ func TestPasswordFileFaults(t *testing.T) {
 		{"of Sentinels", map[string]string{"REDIS_URL": "redis://:sentinels@h?master_name=m&username=u", "REDIS_PASSWORD_FILE": full}, ""},
 		{"a user alone", map[string]string{"REDIS_URL": "redis://u:@h/0", "REDIS_PASSWORD_FILE": full}, ""},
 		{"no user", map[string]string{"DATABASE_URL": "host=h user=u", "DATABASE_PASSWORD_FILE": full}, ""},
+		{"of no URL", map[string]string{"REDIS_PASSWORD_FILE": folder + "/none"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var s servers
