@@ -146,7 +146,7 @@ func TestRegionBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := ask(t, s, tt.body)
-			checkError(t, a, tt.status, tt.code, object{})
+			servicetest.CheckError(t, a, tt.status, tt.code, object{})
 			if tt.code == "invalid_body" && !strings.Contains(string(a.Body), `projectId\": \"…\"`) {
 				t.Errorf("%s does not say what is allowed", a.Body)
 			}
@@ -157,31 +157,7 @@ func TestRegionBodies(t *testing.T) {
 		Method: "POST", Path: lookUpPath, Key: servicetest.InternalKey,
 		Headers: map[string]string{"Content-Type": "application/json"}, Body: struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", 70_000))},
 	})
-	checkError(t, a, 413, "payload_too_large", object{})
-}
-
-// checkError checks an answer's status, its code (none for a success) and the body's fields after the error.
-func checkError(t testing.TB, a servicetest.Answer, status int, code string, rest object) {
-	t.Helper()
-	if a.Status != status {
-		t.Fatalf("%d %.300s, want %d", a.Status, a.Body, status)
-	}
-	if code == "" {
-		return
-	}
-	var body object
-	a.JSON(t, &body)
-	e, _ := body["error"].(object)
-	if e["code"] != code || e["message"] == "" || e["message"] == nil || len(e) != 2 {
-		t.Errorf("%s, want %s", a.Body, code)
-	}
-	delete(body, "error")
-	if diff := cmp.Diff(rest, body); diff != "" {
-		t.Error(diff)
-	}
-	if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("X-Request-Id") == "" {
-		t.Errorf("headers %v", a.Header)
-	}
+	servicetest.CheckError(t, a, 413, "payload_too_large", object{})
 }
 
 func TestErrors(t *testing.T) {
@@ -224,7 +200,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := s.Do(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: tt.key, Headers: tt.headers, Body: strings.NewReader(tt.body)})
-			checkError(t, a, tt.status, tt.code, tt.rest)
+			servicetest.CheckError(t, a, tt.status, tt.code, tt.rest)
 			if got := a.Header.Get("WWW-Authenticate"); tt.status == 401 && got != "ApiKey" {
 				t.Errorf("WWW-Authenticate %q", got)
 			}
@@ -313,10 +289,7 @@ func TestAnonymousRate(t *testing.T) {
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "2"})
 	put(t, s, "pr_1", "One", nil)
 	refused := servicetest.CheckRate(t, 2, func() servicetest.Answer { return s.Get(t, "", "/projects/pr_1") })
-	checkError(t, refused, 429, "rate_limited", object{"projectId": "pr_1"})
-	if refused.Header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
+	servicetest.CheckError(t, refused, 429, "rate_limited", object{"projectId": "pr_1"})
 	// Trusted services may send any number of requests.
 	for range 20 {
 		if got := region(t, s, "pr_1", ""); got["region"] != "America/Los_Angeles" {

@@ -75,9 +75,9 @@ func TestDescription(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"/docs/", "/docs/index.html", "/docs/LICENSE.scalar", "/docs/..%2Fopenapi.go", "/docs/start.js/x"} {
-		checkError(t, s.Get(t, "", path), 404, "route_not_found", object{})
+		servicetest.CheckError(t, s.Get(t, "", path), 404, "route_not_found", object{})
 	}
-	checkError(t, s.Get(t, "", "/docs?x=1"), 400, "invalid_parameter", object{"projectId": nil, "parameter": "x"})
+	servicetest.CheckError(t, s.Get(t, "", "/docs?x=1"), 400, "invalid_parameter", object{"projectId": nil, "parameter": "x"})
 }
 
 // TestFrontDoor checks that the API's address leads to the reference page.

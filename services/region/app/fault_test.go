@@ -55,11 +55,11 @@ func TestPostgresGone(t *testing.T) {
 	cold := `{"projectId":"pr_cold"}`
 	eventually.True(t, "a cold region is a 503", func() bool { return ask(t, s, cold).Status == http.StatusServiceUnavailable })
 	a := ask(t, s, cold)
-	checkError(t, a, 503, "unavailable", object{"projectId": "pr_cold"})
+	servicetest.CheckError(t, a, 503, "unavailable", object{"projectId": "pr_cold"})
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	checkError(t, s.Get(t, "", "/projects/pr_1"), 503, "unavailable", object{"projectId": "pr_1"})
+	servicetest.CheckError(t, s.Get(t, "", "/projects/pr_1"), 503, "unavailable", object{"projectId": "pr_1"})
 	for start := time.Now(); time.Since(start) < 500*time.Millisecond; { // many times the TTL
 		if got := region(t, s, "pr_1", "2022-07-01"); got["region"] != "Europe/Berlin" || got["offsetInMinutes"] != 120.0 {
 			t.Fatal(got)

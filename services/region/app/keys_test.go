@@ -151,7 +151,7 @@ func TestLifeOfAKey(t *testing.T) {
 		t.Errorf("%v", brought)
 	}
 	again := administer(t, s, "POST", "pr_4/keys", `{"key":"brought along"}`)
-	if checkError(t, again, 400, "invalid_body", object{}); strings.Contains(string(again.Body), "brought along") {
+	if servicetest.CheckError(t, again, 400, "invalid_body", object{}); strings.Contains(string(again.Body), "brought along") {
 		t.Errorf("%s shows the key", again.Body)
 	}
 }
@@ -162,7 +162,7 @@ func TestKeysOfAnotherProject(t *testing.T) {
 	s := start(t, nil)
 	id := must(t, s, "POST", "pr_1/keys", "")["id"].(string)
 	for _, r := range []struct{ method, path string }{{"DELETE", "pr_2/keys/" + id}, {"POST", "pr_2/keys/" + id + "/rotate"}} {
-		checkError(t, administer(t, s, r.method, r.path, ""), 404, "key_not_found", object{"projectId": "pr_2", "keyId": id})
+		servicetest.CheckError(t, administer(t, s, r.method, r.path, ""), 404, "key_not_found", object{"projectId": "pr_2", "keyId": id})
 	}
 	if list := listKeys(t, s, "pr_2"); len(list) != 0 {
 		t.Errorf("pr_2 has %v", list)
@@ -236,7 +236,7 @@ func TestKeysErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := administer(t, s, tt.method, tt.path, tt.body)
-			checkError(t, a, tt.status, tt.code, tt.rest)
+			servicetest.CheckError(t, a, tt.status, tt.code, tt.rest)
 			for _, part := range tt.message {
 				if !strings.Contains(message(t, a), part) {
 					t.Errorf("%q does not say %s", message(t, a), part)
@@ -248,7 +248,7 @@ func TestKeysErrors(t *testing.T) {
 		})
 	}
 	a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/projects/" + mint, Key: servicetest.AdminKey, Body: strings.NewReader(`{}`)})
-	checkError(t, a, 415, "unsupported_media_type", object{})
+	servicetest.CheckError(t, a, 415, "unsupported_media_type", object{})
 	if n := len(listKeys(t, s, "pr_1")); n != 2 {
 		t.Errorf("%d keys; want the two from before", n)
 	}
@@ -324,7 +324,7 @@ func TestKeysOutOfReach(t *testing.T) {
 			{"GET", "pr_1/keys"}, {"POST", "pr_1/keys"}, {"POST", "pr_1/keys/key_1/rotate"}, {"DELETE", "pr_1/keys/key_1"},
 		} {
 			a := administer(t, s, r.method, r.path, "")
-			checkError(t, a, 503, "unavailable", object{"projectId": "pr_1"})
+			servicetest.CheckError(t, a, 503, "unavailable", object{"projectId": "pr_1"})
 			if says := strings.Contains(string(a.Body), "AUTH_ADMIN_DATABASE_URL"); says != (name == "not set") {
 				t.Errorf("%s: %s", name, a.Body)
 			}

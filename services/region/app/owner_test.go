@@ -79,11 +79,11 @@ func TestOwnerErrors(t *testing.T) {
 		{"a deletion, which is an administrator's and of the whole project", "DELETE", "/internal/projects/pr_9/settings", 405, "method_not_allowed", object{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			checkError(t, s.DoInternal(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: servicetest.IngestKey}), tt.status, tt.code, tt.rest)
+			servicetest.CheckError(t, s.DoInternal(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: servicetest.IngestKey}), tt.status, tt.code, tt.rest)
 		})
 	}
 	// None of it can be reached from outside.
-	checkError(t, s.Do(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/" + url.PathEscape("pr_9") + "/settings", Key: servicetest.IngestKey}),
+	servicetest.CheckError(t, s.Do(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/" + url.PathEscape("pr_9") + "/settings", Key: servicetest.IngestKey}),
 		404, "route_not_found", object{})
 }
 

@@ -61,7 +61,7 @@ func TestOwnKey(t *testing.T) {
 	})
 	for i := 0; ; i++ {
 		if a := s.Get(t, bounded, "/projects/pr_1/key"); a.Status == 429 {
-			checkError(t, a, 429, "rate_limited", object{"projectId": "pr_1"})
+			servicetest.CheckError(t, a, 429, "rate_limited", object{"projectId": "pr_1"})
 			break
 		}
 		if i > 1000 {

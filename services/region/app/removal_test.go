@@ -36,7 +36,7 @@ func TestRemoveProject(t *testing.T) {
 	if !accepted("pr_2", other) {
 		t.Error("a key of another project is refused")
 	}
-	checkError(t, s.Get(t, "", "/projects/pr_1"), 404, "project_not_found", object{"projectId": "pr_1"})
+	servicetest.CheckError(t, s.Get(t, "", "/projects/pr_1"), 404, "project_not_found", object{"projectId": "pr_1"})
 	eventually.True(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
 	for _, k := range listKeys(t, s, "pr_1") {
 		if revoked, err := time.Parse(time.RFC3339Nano, k["revoked_at"].(string)); err != nil || k["state"] != "revoked" || time.Since(revoked) > time.Minute {
@@ -50,7 +50,7 @@ func TestRemoveProject(t *testing.T) {
 		"out of reach": {"AUTH_ADMIN_DATABASE_URL": "postgres://auth_admin@127.0.0.1:1/auth?sslmode=disable"},
 	} {
 		a := administer(t, startOn(t, b, environ), "DELETE", "pr_2", "")
-		checkError(t, a, 503, "unavailable", object{"projectId": "pr_2"})
+		servicetest.CheckError(t, a, 503, "unavailable", object{"projectId": "pr_2"})
 		if says := strings.Contains(string(a.Body), "AUTH_ADMIN_DATABASE_URL"); says != (name == "not set") {
 			t.Errorf("%s: %s", name, a.Body)
 		}

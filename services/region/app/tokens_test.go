@@ -140,7 +140,7 @@ func TestTokens(t *testing.T) {
 		"no key or token, projects": {servicetest.Request{Path: "/me/projects"}, nil},
 	} {
 		a := s.Do(t, tt.request)
-		checkError(t, a, 401, "unauthorized", object{"projectId": tt.project})
+		servicetest.CheckError(t, a, 401, "unauthorized", object{"projectId": tt.project})
 		if challenge := a.Header.Get("WWW-Authenticate"); challenge != "ApiKey, Bearer" {
 			t.Errorf("%s: WWW-Authenticate %q", name, challenge)
 		}
@@ -235,7 +235,7 @@ func TestGrantErrors(t *testing.T) {
 		`{"identity":{` + issuer + `,"subject":"ana"}}`,
 	} {
 		a := administer(t, s, "POST", "pr_1/keys", body)
-		if checkError(t, a, 400, "invalid_body", object{}); !strings.Contains(string(a.Body), "identity") {
+		if servicetest.CheckError(t, a, 400, "invalid_body", object{}); !strings.Contains(string(a.Body), "identity") {
 			t.Errorf("%s: %s", body, a.Body)
 		}
 	}

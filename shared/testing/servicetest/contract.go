@@ -32,7 +32,13 @@ func (s *Service) CheckRefusals(t *testing.T, refusals []Refusal) {
 	for _, want := range refusals {
 		t.Run(want.Name, func(t *testing.T) {
 			a := s.Do(t, Request{Method: want.Method, Path: want.Path, Key: want.Key})
-			want.check(t, a)
+			CheckError(t, a, want.Status, want.Code, want.Rest)
+			if got := a.Header.Get("WWW-Authenticate"); want.Status == http.StatusUnauthorized && got != "ApiKey" {
+				t.Errorf("WWW-Authenticate %q", got)
+			}
+			if got := a.Header.Get("Allow"); want.Status == http.StatusMethodNotAllowed && got != "GET, HEAD" {
+				t.Errorf("Allow %q", got)
+			}
 			if help := "<" + s.URL + "/docs/errors#" + want.Code + `>; rel="help"`; a.Header.Get("Link") != help {
 				t.Errorf("Link %q, want %q", a.Header.Get("Link"), help)
 			}
@@ -46,26 +52,31 @@ func (s *Service) CheckRefusals(t *testing.T, refusals []Refusal) {
 	}
 }
 
-func (r Refusal) check(t *testing.T, a Answer) {
+// CheckError checks that an answer is an error of the API: its status, its code, the fields of its body after error, and
+// the headers of every error. A nil rest is not compared. If code is empty, CheckError checks only the status.
+func CheckError(t testing.TB, a Answer, status int, code string, rest Object) {
 	t.Helper()
+	if a.Status != status {
+		t.Fatalf("%d %.300s, want %d %s", a.Status, a.Body, status, code)
+	}
+	if code == "" {
+		return
+	}
 	var body Object
 	a.JSON(t, &body)
 	e, _ := body["error"].(Object)
-	if message, _ := e["message"].(string); a.Status != r.Status || e["code"] != r.Code || message == "" || len(e) != 2 {
-		t.Fatalf("%d %s, want %d %s", a.Status, a.Body, r.Status, r.Code)
+	if message, _ := e["message"].(string); e["code"] != code || message == "" || len(e) != 2 {
+		t.Errorf("%s, want %s", a.Body, code)
 	}
 	delete(body, "error")
-	if diff := cmp.Diff(r.Rest, body); r.Rest != nil && diff != "" {
+	if diff := cmp.Diff(rest, body); rest != nil && diff != "" {
 		t.Error(diff)
 	}
 	if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("X-Request-Id") == "" {
 		t.Errorf("headers %v", a.Header)
 	}
-	if r.Status == http.StatusUnauthorized && a.Header.Get("WWW-Authenticate") != "ApiKey" {
-		t.Errorf("WWW-Authenticate %q", a.Header.Get("WWW-Authenticate"))
-	}
-	if r.Status == http.StatusMethodNotAllowed && a.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("Allow %q", a.Header.Get("Allow"))
+	if status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
 	}
 }
 
