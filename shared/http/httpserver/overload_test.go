@@ -79,29 +79,6 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSlowAndSteadyReader checks that a slow and steady client gets a long answer completely, however long it takes.
-func TestSlowAndSteadyReader(t *testing.T) {
-	t.Parallel()
-	const size = 6 << 20
-	body := []byte(strings.Repeat("0123456789abcdef", size/16))
-	s := serve(t, setup{
-		environ: map[string]string{"WRITE_TIMEOUT": "2s"},
-		routes: func(public *httpapi.Router) {
-			public.Get("/long", func(w http.ResponseWriter, r *http.Request) error {
-				_, err := w.Write(body) // in one call, like a chunk of a list
-				return err
-			})
-		},
-	})
-	got, took := faulttest.ReadSlowly(t, s.public, "/long")
-	if got < size {
-		t.Errorf("%d bytes of %d after %v", got, size, took)
-	}
-	if took < 4*time.Second {
-		t.Errorf("the answer came within %v, so the client was not slow", took)
-	}
-}
-
 // TestBodyThatDoesNotCome checks that a handler waits READ_TIMEOUT for a body that it reads. No answer waits for a body that its
 // handler does not read. The connection ends with such an answer, and the request gives back its place.
 func TestBodyThatDoesNotCome(t *testing.T) {
