@@ -213,12 +213,20 @@ type claims struct {
 	others map[string]jsontext.Value
 }
 
-// parseClaims reads the claims of a token. The names of claims differ by letter case. Names that are there twice are
-// refused, because readers differ in which of the values they take (RFC 8725, section 2.6).
+// registered are the claims that decide whether a token is valid.
+var registered = []string{"iss", "sub", "aud", "exp", "nbf"}
+
+// parseClaims reads the claims of a token. Names that are there twice are refused, because readers differ in which of the values
+// they take (RFC 8725, section 2.6). So are names that differ from those of registered by letter case alone.
 func parseClaims(payload []byte) (*claims, error) {
 	c := &claims{}
 	if err := json.Unmarshal(payload, &c.others); err != nil {
 		return nil, refused(apierr.RefusedMalformed, "the claims of the token are malformed")
+	}
+	for name := range c.others {
+		if slices.ContainsFunc(registered, func(r string) bool { return name != r && strings.EqualFold(name, r) }) {
+			return nil, refused(apierr.RefusedMalformed, "a name of a claim has the wrong letter case")
+		}
 	}
 	if err := json.Unmarshal(payload, c); err != nil {
 		return nil, refused(apierr.RefusedMalformed, "the claims of the token are malformed")
