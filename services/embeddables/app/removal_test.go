@@ -3,8 +3,11 @@ package app
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -103,4 +106,48 @@ func TestPurgeBesideIngest(t *testing.T) {
 	close(done)
 	<-purged
 	purge(t, s, project, `{}`, `{"definitions":0}`)
+}
+
+// TestRemovalBesideIngest checks that an embeddable that is stored during the removal of its project has its definition.
+func TestRemovalBesideIngest(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	project, one := "pr_1", newEmbeddable("pr_1", "emb_1")
+	s.MustIngest(t, "embeddables", one)
+	hold, err := pgtest.Connect(t, s.DB.OwnerURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Exec(t.Context(), `SELECT FROM definitions FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	looks := pgtest.Connect(t, s.DB.OwnerURL)
+	waiting := func(n int) (ok bool) {
+		const wait = `SELECT count(*) = $1 FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`
+		return looks.QueryRow(t.Context(), wait, n).Scan(&ok) == nil && ok
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if a := s.DoInternal(t, servicetest.Request{Method: "DELETE", Path: "/internal/projects/" + project, Key: servicetest.AdminKey}); a.Status != 200 {
+			t.Errorf("%d %s", a.Status, a.Body)
+		}
+	})
+	eventually.True(t, "the removal waits for the definition", func() bool { return waiting(1) })
+	stored := make(chan struct{})
+	both.Go(func() { s.MustIngest(t, "embeddables", one); close(stored) })
+	eventually.True(t, "the embeddable is stored, or waits for the removal", func() bool {
+		select {
+		case <-stored:
+			return true
+		default:
+			return waiting(2)
+		}
+	})
+	if err := hold.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	both.Wait()
+	if a := s.Get(t, s.Keys.Key(project), "/projects/"+project+"/embeddables/emb_1"); a.Status != 200 {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
 }

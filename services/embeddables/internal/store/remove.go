@@ -18,10 +18,19 @@ type Remover struct {
 // embeddable_changes.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 
-// Project removes all embeddables of a project with their versions and definitions. If there are many, Project removes
-// a part and sets More. The counts are right even with an error. The caller can repeat Project.
+// Project removes all embeddables of a project with their versions, and then the definitions to which nothing refers. If
+// there are many, Project removes a part and sets More. The counts are right even with an error. The caller can repeat Project.
 func (m *Remover) Project(ctx context.Context, projectID string) (r embeddable.Removed, err error) {
-	n, more, err := remove.Project(ctx, m.pool, projectID,
-		remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"}, remove.Table{Name: "definitions", Key: "definition_hash"}, remove.Table{Name: "embeddable_changes", Key: "number"})
-	return embeddable.Removed{Embeddables: n[0], Versions: n[1], Definitions: n[2], More: more}, err
+	n, more, err := remove.Project(ctx, m.pool, projectID, remove.Table{Name: "embeddables", Key: "embeddable_id"}, remove.Table{Name: "versions", Key: "embeddable_id"})
+	r = embeddable.Removed{Embeddables: n[0], Versions: n[1], More: more}
+	if err != nil || more {
+		return r, err
+	}
+	definitions, err := m.PurgeDefinitions(ctx, projectID)
+	r.Definitions, r.More = definitions.Definitions, definitions.More
+	if err != nil || r.More {
+		return r, err
+	}
+	_, r.More, err = remove.Project(ctx, m.pool, projectID, remove.Table{Name: "embeddable_changes", Key: "number"})
+	return r, err
 }
