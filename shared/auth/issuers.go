@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth/tokens"
+	"github.com/lectern-dev/lectern/shared/limits"
 )
 
 const (
@@ -65,7 +66,7 @@ func NewIssuers(t *tokens.Verifier, count func(ctx context.Context, outcome stri
 // verify returns the bearer of a token, and counts refused tokens. The error is an [apierr.Refusal], an apierr, or the
 // error of ctx. RateLimited: the client's network has sent too many refused credentials, and this token is refused too, or needs a
 // read of the issuer's keys. Unavailable: the signing key is unknown because the issuer cannot be reached.
-func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*bearer, error) {
+func (i *Issuers) verify(ctx context.Context, token string, counts *limits.Refusals) (*bearer, error) {
 	if i == nil {
 		return nil, apierr.RefusedIssuer
 	}
@@ -73,7 +74,7 @@ func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*be
 	if b, ok := i.verified.GetIfPresent(h); ok && now.Sub(b.verified) < verifiedLife && now.Before(b.expires) {
 		return b, nil
 	}
-	claims, err := i.tokens.Verify(ctx, token, func() error { return counts.within(ctx) })
+	claims, err := i.tokens.Verify(ctx, token, func() error { return counts.Check(networkOf(ctx)) })
 	if err != nil {
 		_, answered := errors.AsType[*apierr.Error](err) // RateLimited, or too large
 		_, unavailable := errors.AsType[*tokens.Unavailable](err)
@@ -84,11 +85,11 @@ func (i *Issuers) verify(ctx context.Context, token string, counts refused) (*be
 			return nil, err
 		case unavailable:
 			i.count(ctx, "error")
-			counts.count(ctx)
+			counts.Count(networkOf(ctx))
 			return nil, apierr.NotAvailable(err)
 		}
 		i.count(ctx, "miss")
-		return nil, counts.refuse(ctx, err)
+		return nil, counts.Refuse(networkOf(ctx), err)
 	}
 	i.count(ctx, "hit")
 	b := bearerOf(claims)

@@ -7,6 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/http/httpapi"
+	"github.com/lectern-dev/lectern/shared/limits"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
@@ -16,7 +17,7 @@ type SharedKeys struct {
 	keys       *trustedkeys.Set
 	issuers    *Issuers // nil: no tokens are accepted
 	identities []Hash
-	refused    refused
+	refused    *limits.Refusals
 }
 
 // NewSharedKeys returns the SharedKeys with the given keys. Without a key, Protect refuses every request.

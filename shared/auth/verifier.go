@@ -61,7 +61,7 @@ type Verifier struct {
 	o     VerifierOptions
 
 	copies  copies
-	refused refused
+	refused *limits.Refusals // of all kinds of credentials
 
 	slots  *limits.Turns
 	ctx    context.Context // of the look-ups; Close cancels it
@@ -111,7 +111,7 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
 		store:   store,
 		o:       o,
-		refused: refused{limits.NewRefusals()},
+		refused: limits.NewRefusals(),
 		slots:   limits.NewTurns(o.MaxLookups, o.MaxLookups, func(context.Context) limits.Holder { return limits.Holder{} }),
 	}
 	v.copies = otter.Must(&otter.Options[rightsHolder, *keyCopy]{
@@ -204,7 +204,7 @@ func (v *Verifier) identify(ctx context.Context, c Credential) (bearer, error) {
 	case err != nil:
 		err = apierr.NotAvailable(err)
 	case !known:
-		err = v.refused.refuse(ctx, ErrUnknown)
+		err = v.refused.Refuse(networkOf(ctx), ErrUnknown)
 	}
 	return bearer{hash: h, id: h, nothing: ErrUnknown}, err
 }
@@ -228,7 +228,7 @@ func (v *Verifier) decide(ctx context.Context, holder rightsHolder, b bearer) ([
 		c, seen = v.copies.GetIfPresent(first)
 	}
 	if !seen || c.refusal != "" {
-		if err := v.refused.within(ctx); err != nil {
+		if err := v.refused.Check(networkOf(ctx)); err != nil {
 			return nil, err
 		}
 	}
@@ -237,7 +237,7 @@ func (v *Verifier) decide(ctx context.Context, holder rightsHolder, b bearer) ([
 		return nil, err
 	}
 	if c.refusal != "" {
-		v.refused.count(ctx)
+		v.refused.Count(networkOf(ctx))
 	}
 	return v.answer(c)
 }

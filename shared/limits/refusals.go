@@ -50,3 +50,13 @@ func (r *Refusals) Count(network string) {
 		t.full = full
 	}
 }
+
+// Refuse counts one refused key of the network. The result is the error to answer: why, or RateLimited if the network was
+// over its limit before.
+func (r *Refusals) Refuse(network string, why error) error {
+	if err := r.Check(network); err != nil {
+		return err
+	}
+	r.Count(network)
+	return why
+}

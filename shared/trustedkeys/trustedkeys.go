@@ -89,11 +89,7 @@ func (s *Set) Has(network, key string) (bool, error) {
 	if s.index(key) >= 0 {
 		return true, nil
 	}
-	if err := s.refused.Check(network); err != nil {
-		return false, err
-	}
-	s.refused.Count(network)
-	return false, nil
+	return false, s.refused.Refuse(network, nil)
 }
 
 // index returns the index of key, or -1. index compares every key, so that its time does not show which key matched.
