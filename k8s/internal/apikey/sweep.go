@@ -79,13 +79,13 @@ func (s *sweeper) hasSeen(uid types.UID) bool {
 }
 
 // Start sweeps at once, every SweepEvery, and after each nudge, until ctx ends. After a failed sweep, the next one comes
-// within sweepRetry.
+// within sweepRetry, and no nudge brings it earlier.
 func (s *sweeper) Start(ctx context.Context) error {
 	for {
-		next := s.SweepEvery
+		next, nudged := s.SweepEvery, s.nudged
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
 			s.Log.WarnContext(ctx, "the sweep of keys failed; the operator retries", slog.Any("error", err))
-			next = min(next, sweepRetry)
+			next, nudged = min(next, sweepRetry), nil
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -93,7 +93,7 @@ func (s *sweeper) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
-		case <-s.nudged:
+		case <-nudged:
 			timer.Stop()
 		}
 	}
