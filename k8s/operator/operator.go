@@ -96,16 +96,19 @@ func awaitAPIServer(ctx context.Context, kube *rest.Config, log *slog.Logger) bo
 	}) == nil
 }
 
-// control runs the controllers until ctx ends.
+// control runs the controllers until ctx ends. A fault of the start is none after ctx has ended.
 func control(ctx context.Context, kube *rest.Config, cfg Config, tel *telemetry.Telemetry, server *server, parts *shutdown.Stack) error {
 	mgr, err := newManager(kube, cfg, tel)
-	if err != nil {
-		return err
+	if err == nil {
+		err = setUp(ctx, mgr, cfg, tel, parts)
 	}
-	if err := setUp(ctx, mgr, cfg, tel, parts); err != nil {
-		return err
+	if err == nil {
+		err = measure(tel.MeterProvider, mgr.GetCache(), cfg.Now)
 	}
-	if err := measure(tel.MeterProvider, mgr.GetCache(), cfg.Now); err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	server.follow(ctx, mgr)

@@ -103,6 +103,28 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls f.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// TestStopDuringStart checks that an operator that is stopped while the API server keeps it waiting stops without an error.
+func TestStopDuringStart(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	asked := make(chan struct{})
+	o := start(t, c, map[string]string{"AUTH_ADMIN_DATABASE_URL": "postgres://operator@127.0.0.1:1/auth"}, func(cfg *Config) {
+		cfg.Cluster.REST.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(r.URL.Path, "/namespaces/kube-system") {
+					close(asked)
+					<-r.Context().Done()
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	})
+	eventually.Receive(t, "the operator asks which cluster this is", asked)
+	if err := o.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestInternalAddress(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
