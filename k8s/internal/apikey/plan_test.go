@@ -77,6 +77,7 @@ func TestPlan(t *testing.T) {
 			in: in{want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: secret{exists: true}, keys: keys(key("a")), last: 1},
 		},
 		{name: "minted, and lost", in: in{want: base, keys: keys(key("a", lost)), last: 1}, do: revoke, key: "a", why: undelivered},
+		{name: "minted, and lost, before the clock was set back", in: in{want: base, keys: keys(key("a", lost, func(k *pgkeys.Owned) { k.CreatedAt = now.Add(time.Hour) })), last: 1}, do: mint, why: secretGone},
 		{name: "minted, by somebody who may be at it", in: in{want: base, keys: keys(key("a", lost, young)), last: 1}, wake: wait(9 * time.Second)},
 		{
 			name: "rotated, by somebody who may be at it", wake: wait(9 * time.Second),
