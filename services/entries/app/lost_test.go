@@ -267,6 +267,15 @@ func TestLostNumbers(t *testing.T) {
 	if n := queryInt(t, s, `SELECT count(*) FROM lost_numbers WHERE project_id = $1`, project); n != 100 {
 		t.Errorf("%d stretches are kept", n)
 	}
+
+	// Whatever the administrator says, a reader can begin.
+	s.Exec(t, `DELETE FROM lost_numbers`)
+	for body, want := range map[string]int{`{"to": "0001-01-01"}`: 200, `{"after": "\u0000"}`: 400} {
+		if a := administer(t, s, "POST", "/internal/restored", body); a.Status != want {
+			t.Errorf("%s: %d %s", body, a.Status, a.Body)
+		}
+	}
+	check("all is lost", 0, "entry a, entry b, entry b2, entry c, entry d")
 }
 
 // TestHiddenIdentity checks that a server that refuses to say its identity takes changes.

@@ -183,10 +183,11 @@ func (m *removal) restored(w http.ResponseWriter, r *http.Request) (any, error) 
 		if to, err = readPast("to", fields.To); err != nil {
 			return nil, err
 		}
+		to = max(to, 0) // the beginning of the feed is never lost
 	}
 	if httpapi.Given(fields.After) {
 		var ok bool
-		if after, ok = httpapi.JSONText(fields.After); !ok {
+		if after, ok = httpapi.JSONText(fields.After); !ok || after != "" && !wire.ValidIdentifier(after) {
 			return nil, httpapi.InvalidField("after", fields.After.String(), "the id in next of the answer before")
 		}
 	}
