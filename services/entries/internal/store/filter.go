@@ -44,14 +44,13 @@ func (s *statement) selected(by entry.Selection, except string) string {
 	if s.args == nil {
 		s.arg(by.ProjectID)
 	}
-	row := "p.part = 0" // the row of all page views, or of the version that a condition names
-	var key any         // of an answer; nil for any
+	var key, version any // nil for any
 	for _, c := range by.Conditions {
-		if c.Kind == entry.AnswerKey {
+		switch {
+		case c.Kind == entry.AnswerKey:
 			key = c.Value
-		}
-		if c.Field == "version" {
-			row = "p.version = " + s.arg(c.Value) + " AND (p.part > 0 OR NOT p.several)"
+		case c.Field == "version":
+			version = c.Value
 		}
 	}
 	sql := "project_id = $1"
@@ -68,6 +67,10 @@ func (s *statement) selected(by entry.Selection, except string) string {
 		}
 		field, value := c.Field, c.Value
 		if d, ok := derived[field]; ok {
+			row := "p.part = 0" // of all page views
+			if version != nil {
+				row = "p.version = " + s.arg(version) + " AND (p.part > 0 OR NOT p.several)"
+			}
 			field = `coalesce((
     SELECT ` + d.of + `
     FROM progress p

@@ -38,20 +38,29 @@ var (
 // places has the filters whose values are the parameters $2 to $7 of the statements of insights.
 var places = []string{"embeddable_id", "created_after", "created_before", "updated_after", "updated_before", "version"}
 
-// further marks in the files where the condition of the other filters belongs.
-const further = "/* further filters */"
+// These comments mark in the files where the condition of the other filters belongs: on the table entries, and on the
+// table progress.
+const (
+	further           = "/* further filters */"
+	furtherOfProgress = "/* further filters of progress */"
+)
 
 // insightOf returns the statement in the file sql for the entries that by selects. $1 is the project. Without a value,
-// a parameter in [places] is null. more has the parameters after $7. wide selects at least the entries that the
-// statement reads, with the further filters.
+// a parameter in [places] is null. more has the parameters after $7.
 //
-// Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing.
-func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
+// Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing. The other filters
+// are no join: for a project without statistics of its own, Postgres expects few entries, and would join each row of
+// progress with all entries.
+func insightOf(sql string, by entry.Selection, more ...any) statement {
 	s := statement{args: make([]any, 1+len(places))}
 	s.args[0] = by.ProjectID
 	others := false
+	rest := entry.Selection{ProjectID: by.ProjectID}
 	for _, c := range by.Conditions {
 		i := slices.Index(places, c.Parameter)
+		if i < 0 || c.Field == "version" { // the other filters may be about the version
+			rest.Conditions = append(rest.Conditions, c)
+		}
 		if i < 0 {
 			others = true
 			continue
@@ -62,11 +71,13 @@ func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
 		}
 	}
 	s.args = append(s.args, more...)
-	condition := ""
+	entries, progress := "", ""
 	if others {
-		condition = "AND entry_id IN (SELECT entry_id FROM entries WHERE " + s.selected(wide, "") + ")"
+		condition := s.selected(rest, "version")
+		entries = "AND " + condition
+		progress = "AND (SELECT " + condition + " FROM entries WHERE entries.project_id = $1 AND entries.entry_id = progress.entry_id)"
 	}
-	s.sql = strings.ReplaceAll(sql, further, condition)
+	s.sql = strings.NewReplacer(further, entries, furtherOfProgress, progress).Replace(sql)
 	return s
 }
 
@@ -120,7 +131,7 @@ func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
 	if q.AtMost > 0 {
 		return atMostOf(q.Selection, q.AtMost)
 	}
-	return insightOf(countsSQL, q.Selection, q.Selection, bounds, string(q.By))
+	return insightOf(countsSQL, q.Selection, bounds, string(q.By))
 }
 
 // atMostOf returns the statement whose only row is an [insight.Group] of the interval [insight.All]. The statement stops
@@ -131,7 +142,9 @@ func atMostOf(by entry.Selection, most int) statement {
        min(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z'),
        max(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z')
 FROM (SELECT entry_id, created_at FROM entries WHERE ` + s.selected(by, "") + ` LIMIT ` + s.arg(most) + `) e
-LEFT JOIN progress p ON p.project_id = $1 AND p.entry_id = e.entry_id AND p.part = 0`
+LEFT JOIN LATERAL (
+    SELECT entry_id, completed_after FROM progress WHERE project_id = $1 AND entry_id = e.entry_id AND part = 0 LIMIT 1
+) p ON true`
 	return s
 }
 
@@ -184,7 +197,7 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 // funnels returns the funnels for q, without the keys of their pages. With an error, the funnels cover only the rows
 // that were read before the error.
 func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
-	err = s.query(ctx, insightOf(funnelSQL, q.Selection, q.Selection), func(r pgx.Rows) error {
+	err = s.query(ctx, insightOf(funnelSQL, q.Selection), func(r pgx.Rows) error {
 		funnels := insight.NewFunnels(q.ByVersion)
 		row := pgdb.NewRaw(r)
 		var tooMany error

@@ -21,8 +21,8 @@ WITH newest AS (
       AND ($2::text IS NULL OR embeddable_id = $2)
       AND ($3::timestamptz IS NULL OR created_at > $3) AND ($4::timestamptz IS NULL OR created_at < $4)
       AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6) /* further filters */
-      AND ($7::bigint IS NULL OR EXISTS (
-          SELECT FROM progress p WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7))
+      AND ($7::bigint IS NULL OR (
+          SELECT true FROM progress p WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 LIMIT 1))
     ORDER BY created_at DESC, entry_id DESC
     LIMIT 10000
 ), recent AS MATERIALIZED (
@@ -40,8 +40,8 @@ WITH newest AS (
       AND ($2::text IS NULL OR embeddable_id = $2)
       AND ($3::timestamptz IS NULL OR created_at > coalesce($11::timestamptz, $3)) AND ($4::timestamptz IS NULL OR created_at < $4)
       AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6) /* further filters */
-      AND ($7::bigint IS NULL OR EXISTS (
-          SELECT FROM progress p WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7))
+      AND ($7::bigint IS NULL OR (
+          SELECT true FROM progress p WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 LIMIT 1))
 ), whole AS MATERIALIZED (
     SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(previous), 0) AS previous, coalesce(sum(unreadable), 0) AS unreadable,
            json_object_agg(number, entries) FILTER (WHERE number IS NOT NULL AND entries > 0) AS numbers

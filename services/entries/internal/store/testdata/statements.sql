@@ -288,20 +288,22 @@ ORDER BY seq OFFSET $4 LIMIT 2
 SELECT NULL::int, NULL::text, NULL::bigint, count(1), count(p.entry_id), count(p.completed_after), 0,
        min(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z'),
        max(e.created_at) FILTER (WHERE e.created_at >= '2000-01-01 00:00Z' AND e.created_at < '2101-01-01 00:00Z')
-FROM (SELECT entry_id, created_at FROM entries WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+FROM (SELECT entry_id, created_at FROM entries WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND updated_at > $15 AND updated_at < $16 LIMIT $17) e
-LEFT JOIN progress p ON p.project_id = $1 AND p.entry_id = e.entry_id AND p.part = 0
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND updated_at > $17 AND updated_at < $18 LIMIT $19) e
+LEFT JOIN LATERAL (
+    SELECT entry_id, completed_after FROM progress WHERE project_id = $1 AND entry_id = e.entry_id AND part = 0 LIMIT 1
+) p ON true
 
 -- name: countEntriesBefore
 SELECT count(1)
@@ -349,56 +351,56 @@ LIMIT $3
 -- name: entriesByCreatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
-ORDER BY created_at, entry_id LIMIT $19
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) > ($17, $18) AND (created_at, entry_id) <= ($19, $20)
+ORDER BY created_at, entry_id LIMIT $21
 
 -- name: entriesByCreatedAtAscending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) > ($17, $18) AND (created_at, entry_id) <= ($19, $20)
 ORDER BY created_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByCreatedAtAscending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) > ($15, $16) AND (created_at, entry_id) <= ($17, $18)
-ORDER BY created_at, entry_id OFFSET $19 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) > ($17, $18) AND (created_at, entry_id) <= ($19, $20)
+ORDER BY created_at, entry_id OFFSET $21 LIMIT 2
 
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -421,56 +423,56 @@ ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByCreatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
-ORDER BY created_at DESC, entry_id DESC LIMIT $19
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) < ($17, $18) AND (created_at, entry_id) >= ($19, $20)
+ORDER BY created_at DESC, entry_id DESC LIMIT $21
 
 -- name: entriesByCreatedAtDescending by all.last
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) < ($17, $18) AND (created_at, entry_id) >= ($19, $20)
 ORDER BY created_at, entry_id LIMIT 1
 
 -- name: entriesByCreatedAtDescending by all.nth
 SELECT created_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND updated_at > $13 AND updated_at < $14 AND (created_at, entry_id) < ($15, $16) AND (created_at, entry_id) >= ($17, $18)
-ORDER BY created_at DESC, entry_id DESC OFFSET $19 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND updated_at > $15 AND updated_at < $16 AND (created_at, entry_id) < ($17, $18) AND (created_at, entry_id) >= ($19, $20)
+ORDER BY created_at DESC, entry_id DESC OFFSET $21 LIMIT 2
 
 -- name: entriesByCreatedAtDescending by answer.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -727,56 +729,56 @@ ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtAscending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
-ORDER BY updated_at, entry_id LIMIT $19
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) > ($17, $18) AND (updated_at, entry_id) <= ($19, $20)
+ORDER BY updated_at, entry_id LIMIT $21
 
 -- name: entriesByUpdatedAtAscending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) > ($17, $18) AND (updated_at, entry_id) <= ($19, $20)
 ORDER BY updated_at DESC, entry_id DESC LIMIT 1
 
 -- name: entriesByUpdatedAtAscending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) > ($15, $16) AND (updated_at, entry_id) <= ($17, $18)
-ORDER BY updated_at, entry_id OFFSET $19 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) > ($17, $18) AND (updated_at, entry_id) <= ($19, $20)
+ORDER BY updated_at, entry_id OFFSET $21 LIMIT 2
 
 -- name: entriesByUpdatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -799,56 +801,56 @@ ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
 -- name: entriesByUpdatedAtDescending by all.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $19
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) < ($17, $18) AND (updated_at, entry_id) >= ($19, $20)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $21
 
 -- name: entriesByUpdatedAtDescending by all.last
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) < ($17, $18) AND (updated_at, entry_id) >= ($19, $20)
 ORDER BY updated_at, entry_id LIMIT 1
 
 -- name: entriesByUpdatedAtDescending by all.nth
 SELECT updated_at, entry_id
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (strpos(entry_data, $9::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $10::text::jsonb AND f.key = $11::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $12::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $12::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $12::text) > 0)) AND created_at > $13 AND created_at < $14 AND (updated_at, entry_id) < ($15, $16) AND (updated_at, entry_id) >= ($17, $18)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $19 LIMIT 2
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (strpos(entry_data, $11::text) > 0 OR strpos(entry_data, '\') > 0) AND EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL (SELECT f.value UNION ALL SELECT jsonb_path_query(f.value, '$[*]')) v (value) WHERE v.value = $12::text::jsonb AND f.key = $13::text) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id || E'\n' || entry_data) COLLATE "C"), $14::text) > 0 OR strpos(entry_data, '\') > 0) AND (strpos(lower((entry_id || E'\n' || contact_id || E'\n' || group_id || E'\n' || embeddable_id) COLLATE "C"), $14::text) > 0 OR EXISTS (SELECT FROM jsonb_each(CASE WHEN strpos(entry_data, '\u') > 0 OR octet_length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}' THEN entry_json(entry_data) ELSE parse_entry(entry_data) END) f CROSS JOIN LATERAL jsonb_path_query(f.value, '$[*]') v WHERE jsonb_typeof(v) IN ('string', 'number') AND strpos(lower((v #>> '{}') COLLATE "C"), $14::text) > 0)) AND created_at > $15 AND created_at < $16 AND (updated_at, entry_id) < ($17, $18) AND (updated_at, entry_id) >= ($19, $20)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $21 LIMIT 2
 
 -- name: entriesByUpdatedAtDescending by answer.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -1280,27 +1282,27 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (updated_at, entry_id) > ($9, $10) AND (updated_at, entry_id) <= ($11, $12)
-ORDER BY updated_at, entry_id LIMIT $13) e
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (updated_at, entry_id) > ($11, $12) AND (updated_at, entry_id) <= ($13, $14)
+ORDER BY updated_at, entry_id LIMIT $15) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $14
+    ORDER BY v."timestamp", v.arrival LIMIT $16
 ) v ON true
-ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $14
+ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $16
 
 -- name: pageViewsDescending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -1322,27 +1324,27 @@ SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.up
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
 FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
 FROM entries
-WHERE project_id = $1 AND embeddable_id = $3 AND contact_id = $4 AND group_id = $5 AND coalesce((
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND coalesce((
     SELECT p.version
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $5 AND (p.part > 0 OR NOT p.several)
 ), NULL) = $6 AND coalesce((
     SELECT p.completed_after IS NOT NULL
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), false) = $7 AND coalesce((
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $7 AND (p.part > 0 OR NOT p.several)
+), false) = $8 AND coalesce((
     SELECT p.furthest
     FROM progress p
-    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $2 AND (p.part > 0 OR NOT p.several)
-), NULL) = $8 AND (updated_at, entry_id) < ($9, $10) AND (updated_at, entry_id) >= ($11, $12)
-ORDER BY updated_at DESC, entry_id DESC LIMIT $13) e
+    WHERE p.project_id = $1 AND p.entry_id = entries.entry_id AND p.version = $9 AND (p.part > 0 OR NOT p.several)
+), NULL) = $10 AND (updated_at, entry_id) < ($11, $12) AND (updated_at, entry_id) >= ($13, $14)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $15) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $14
+    ORDER BY v."timestamp", v.arrival LIMIT $16
 ) v ON true
-ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $14
+ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $16
 
 -- name: pageViewsDescending by completed
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
