@@ -35,8 +35,7 @@ var derived = map[string]struct{ of, otherwise string }{
 }
 
 // selected returns the SQL condition for the entries that a selection selects. selected leaves out the conditions on
-// the field except, because a list applies these as its range. The condition of an insight also works on the table
-// progress.
+// the field except, because a list applies these as its range.
 //
 // A derived field is a subquery of one value, which Postgres runs once for each entry that it passes. So Postgres
 // keeps using the index of the list. A join might instead begin with all progress of the project.

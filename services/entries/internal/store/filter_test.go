@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,8 +132,17 @@ type scan struct {
 	Filtered int    `json:"Rows Removed by Filter"`
 }
 
-// scanOf runs a statement and returns the node of its plan that reads a table.
-func scanOf(t *testing.T, conn *pgx.Conn, table, mode, sql string, args []any) scan {
+// node is a node of a plan.
+type node struct {
+	scan
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Loops    int    `json:"Actual Loops"`
+	Plans    []node
+}
+
+// planOf runs a statement and returns all nodes of its plan, the outer ones first.
+func planOf(t *testing.T, conn *pgx.Conn, mode, sql string, args []any) []node {
 	t.Helper()
 	literals := make([]string, len(args))
 	for i, arg := range args {
@@ -160,20 +170,71 @@ func scanOf(t *testing.T, conn *pgx.Conn, table, mode, sql string, args []any) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	type node struct {
-		scan
-		Relation string `json:"Relation Name"`
-		Plans    []node
-	}
 	var plans []struct{ Plan node }
 	if err := json.Unmarshal(text, &plans); err != nil {
 		t.Fatal(err)
 	}
-	for nodes := []node{plans[0].Plan}; len(nodes) > 0; nodes = append(nodes[1:], nodes[0].Plans...) {
-		if nodes[0].Relation == table {
-			return nodes[0].scan
+	nodes := []node{plans[0].Plan}
+	for i := 0; i < len(nodes); i++ {
+		nodes = append(nodes, nodes[i].Plans...)
+	}
+	return nodes
+}
+
+// scanOf runs a statement and returns the node of its plan that reads a table.
+func scanOf(t *testing.T, conn *pgx.Conn, table, mode, sql string, args []any) scan {
+	t.Helper()
+	nodes := planOf(t, conn, mode, sql, args)
+	i := slices.IndexFunc(nodes, func(n node) bool { return n.Relation == table })
+	if i < 0 {
+		t.Fatalf("the plan does not read %s: %+v", table, nodes)
+	}
+	return nodes[i].scan
+}
+
+// TestFiltersOfANewProject checks that a filter reads the progress of each entry, and parses the entry, a few times only.
+// Postgres has no statistics of the project, and so expects one row in place of many.
+func TestFiltersOfANewProject(t *testing.T) {
+	t.Parallel()
+	if pgtest.Server(t).Citus() {
+		t.Skip("plans of plain Postgres; the statements of Citus are the same")
+	}
+	conn := pgtest.Connect(t, pgtest.Database(t, Schema()).OwnerURL)
+	const rows = 400
+	fill := func(project string, rows int) {
+		for _, sql := range []string{
+			`INSERT INTO entries
+			SELECT $1, 'en_' || i, 'x', 'x', 'x', to_timestamp(i), to_timestamp(i), '{"x":"x"}', i FROM generate_series(1, $2) i`,
+			`INSERT INTO progress (project_id, entry_id, part, version, several, embeddable_id, created_at, updated_at, furthest, ended, cells, first_view, latest_view)
+			SELECT $1, 'en_' || i, 0, 3, false, 'x', to_timestamp(i), to_timestamp(i), 3, false, '\x0000', 0, 0 FROM generate_series(1, $2) i`,
+		} {
+			if _, err := conn.Exec(t.Context(), sql, project, rows); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	t.Fatalf("the plan does not read %s:\n%s", table, text)
-	return scan{}
+	fill("pr_old", 10*rows)
+	if _, err := conn.Exec(t.Context(), "ANALYZE entries, progress"); err != nil {
+		t.Fatal(err)
+	}
+	fill("pr_1", rows)
+	all := map[string]statement{}
+	for name, by := range filtered(entry.Insights) {
+		all["counts"+name] = insightOf(countsSQL, by, nil, "version")
+		all["overview"+name] = insightOf(overviewSQL, by, nil, nil)
+		all["funnel"+name] = insightOf(funnelSQL, by)
+		all["answers"+name] = insightOf(answersSQL, by, nil, 10, insight.WhiteSpace, nil, nil)
+		all["count at most"+name] = atMostOf(by, rows)
+	}
+	for name, s := range all {
+		read := 0
+		for _, n := range planOf(t, conn, "force_custom_plan", s.sql, s.args) {
+			if n.Relation == "progress" || n.Type == "Function Scan" {
+				read += n.Loops * (n.Rows + n.Filtered)
+			}
+		}
+		if most := 20 * rows; read > most {
+			t.Errorf("%s: %d rows are read, want at most %d", name, read, most)
+		}
+	}
 }
