@@ -13,6 +13,9 @@
 -- An entry answers with the different elements of an array, or else with one value. Null and white space are no
 -- answers. For null, #>> '{}' is NULL.
 --
+-- The numbers of a key are two arrays in descending order: the negative numbers, and how many entries have that number or
+-- a greater one (above). So width_bucket, a binary search, finds the quartiles and the entries of a bin.
+--
 -- Two bins together are a step of 1, 2 or 5 times a power of ten. The step is the least of which ten hold all numbers.
 WITH newest AS (
     SELECT entry_data, row_number() OVER (ORDER BY created_at DESC, entry_id DESC) AS place
@@ -52,21 +55,21 @@ WITH newest AS (
     ) n
 ), spelt AS MATERIALIZED (
     SELECT e.key COLLATE "C" AS key, CASE
-               WHEN $9::bigint = 0 THEN CASE jsonb_typeof(e.value) WHEN 'string' THEN '""' WHEN 'number' THEN '0' WHEN 'array' THEN '[]' WHEN 'object' THEN '{}' ELSE e.value END
-               WHEN e.key <> ALL (coalesce((SELECT array_agg(key) FROM many), '{}')) OR jsonb_typeof(e.value) <> 'string' THEN e.value
+               WHEN $9::bigint = 0 THEN CASE jsonb_typeof(e.value) WHEN 'string' THEN '""' WHEN 'number' THEN '0' WHEN 'array' THEN '[]' WHEN 'object' THEN '{}' ELSE e.value::text END
+               WHEN e.key <> ALL (coalesce((SELECT array_agg(key) FROM many), '{}')) OR jsonb_typeof(e.value) <> 'string' THEN e.value::text
                WHEN ascii(e.value #>> '{}') BETWEEN 33 AND 126 OR btrim(e.value #>> '{}', $10::text) <> '' THEN '"text"'
                ELSE '""'
-           END::text COLLATE "C" AS value,
+           END COLLATE "C" AS value,
            number, count(1) FILTER (WHERE current) AS entries, count(1) FILTER (WHERE NOT current) AS previous
     FROM parsed, jsonb_each(data) e
     WHERE $8::text IS NULL OR e.key = $8
     GROUP BY 1, 2, 3
 ), field AS MATERIALIZED (
-    SELECT key, value::jsonb AS value, number, entries, previous
+    SELECT key, value::jsonb AS value, number, entries::int AS entries, previous::int AS previous -- as int, whose sums are no numeric
     FROM spelt
     WHERE starts_with(value, '"') AND octet_length(key) <= 256
     UNION ALL
-    SELECT key, value::jsonb, number, sum(entries)::bigint, sum(previous)::bigint
+    SELECT key, value::jsonb, number, sum(entries)::int, sum(previous)::int
     FROM spelt
     WHERE NOT starts_with(value, '"') AND octet_length(key) <= 256
     GROUP BY 1, 2, 3
@@ -82,28 +85,39 @@ WITH newest AS (
     ORDER BY place
     LIMIT 1000
 ), answer AS MATERIALIZED (
-    SELECT key, value, number, entries, previous, jsonb_typeof(value) = 'array' AS multiple, CASE
-        WHEN jsonb_typeof(value) = 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE btrim(v #>> '{}', $10) <> '')
-        WHEN btrim(value #>> '{}', $10) <> '' THEN ARRAY[value]
-    END AS answers
+    SELECT key, value, number, entries, previous, jsonb_typeof(value) = 'array' AS multiple, CASE jsonb_typeof(value)
+        WHEN 'array' THEN (SELECT array_agg(DISTINCT v) FROM jsonb_array_elements(value) v WHERE btrim(v #>> '{}', $10) <> '')
+        WHEN 'string' THEN CASE WHEN btrim(value #>> '{}', $10) <> '' THEN ARRAY[value] END
+        WHEN 'null' THEN NULL
+        ELSE ARRAY[value]
+    END AS answers, CASE jsonb_typeof(value) WHEN 'number' THEN value::numeric END AS n
     FROM field
     WHERE $9 > 0 AND key IN (SELECT key FROM key WHERE place <= 100)
+), given AS MATERIALIZED (
+    SELECT key, v AS value, sum(entries) AS entries, sum(previous) AS previous, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
+    FROM answer, unnest(answers) v
+    WHERE octet_length(v::text) <= 1000 AND key NOT IN (SELECT key FROM many)
+    GROUP BY 1, 2
+), least AS ( -- without the many values that are too rare, Postgres has little to sort
+    SELECT key, min(entries) AS entries
+    FROM (SELECT key, entries, sum(count(1)) OVER (PARTITION BY key ORDER BY entries DESC) - count(1) AS above FROM given GROUP BY 1, 2) g
+    WHERE above < $9 AND entries > 0
+    GROUP BY key
 ), frequent AS MATERIALIZED (
     SELECT key, value, entries, previous, alone, place
     FROM (
         SELECT key, value, entries, previous, alone, row_number() OVER (PARTITION BY key ORDER BY entries DESC, value) AS place
         FROM (
-            SELECT key, v AS value, sum(entries) AS entries, sum(previous) AS previous, coalesce(sum(entries) FILTER (WHERE NOT multiple), 0) AS alone
-            FROM answer, unnest(answers) v
-            WHERE octet_length(v::text) <= 1000 AND key NOT IN (SELECT key FROM many)
-            GROUP BY 1, 2
+            SELECT key, value, g.entries, previous, alone
+            FROM given g JOIN least l USING (key)
+            WHERE g.entries >= l.entries
             ORDER BY key, entries DESC, value
             LIMIT CASE WHEN $8 IS NOT NULL THEN $9 END -- of one key, Postgres need not sort the rest
         ) v
     ) v
-    WHERE place <= $9 AND entries > 0
-), list AS MATERIALIZED (
-    SELECT key, array_agg(value) AS listed, sum(alone) AS alone
+    WHERE place <= $9
+), alone AS (
+    SELECT key, sum(alone) AS entries
     FROM frequent
     GROUP BY key
 ), total AS (
@@ -113,8 +127,8 @@ WITH newest AS (
     GROUP BY key
 ), covered AS (
     SELECT key, sum(entries) AS entries
-    FROM answer JOIN list USING (key)
-    WHERE multiple AND answers <@ listed
+    FROM answer
+    WHERE multiple AND (SELECT bool_and(((key, v) IN (SELECT key, value FROM frequent)) IS TRUE) FROM unnest(answers) v) -- a hash table, as in spread
     GROUP BY key
 ), spread AS MATERIALIZED (
     SELECT key, value, json_object_agg(number, entries) AS numbers
@@ -140,24 +154,19 @@ WITH newest AS (
     ) v
     WHERE place <= $9
 ), number AS MATERIALIZED (
-    SELECT key, n::float8 AS n, entries AS weight, sum(entries) OVER (PARTITION BY key) AS total,
-           sum(entries) OVER (PARTITION BY key ORDER BY n ROWS UNBOUNDED PRECEDING) AS upto
-    FROM (SELECT key, CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n, entries FROM answer WHERE entries > 0) v
-    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
-), summary AS (
-    SELECT key, total AS entries, min(n) AS low, max(n) AS high
-    FROM number
-    GROUP BY key, total
-), quartile AS (
-    SELECT key, array_agg(low + (high - low) * (at - floor(at))::float8 ORDER BY part) AS n
+    SELECT key, max(above) AS entries, min(n) AS low, max(n) AS high, array_agg(-n ORDER BY above) AS negative, array_agg(above ORDER BY above) AS above
     FROM (
-        SELECT key, part, at, min(n) FILTER (WHERE upto > floor(at)) AS low, min(n) FILTER (WHERE upto > ceil(at)) AS high
-        FROM number CROSS JOIN (VALUES (0.25), (0.5), (0.75)) p (part) CROSS JOIN LATERAL (SELECT part * (total - 1) AS at) a
-        GROUP BY key, part, at
-    ) q
+        SELECT key, n::float8 AS n, sum(entries) OVER (PARTITION BY key ORDER BY n::float8 DESC ROWS UNBOUNDED PRECEDING) AS above
+        FROM answer
+        WHERE entries > 0 AND (n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300)
+    ) v
     GROUP BY key
 ), bounded AS (
-    SELECT key, CASE WHEN high > low THEN (
+    SELECT key, ARRAY(
+        SELECT a + (b - a) * (at % 4) / 4
+        FROM generate_series(1, 3) part CROSS JOIN LATERAL (SELECT (entries - 1) * part AS at) p
+        CROSS JOIN LATERAL (SELECT -negative[1 + width_bucket(entries - 1 - at / 4, above)] AS a, -negative[1 + width_bucket(entries - 1 - (at + 3) / 4, above)] AS b) n
+    ) AS quartiles, CASE WHEN high > low THEN (
         SELECT ARRAY(SELECT (floor(least / step) * step + i * step / 2)::float8 FROM generate_series(0, 20) i)
         FROM (SELECT low::text::numeric AS least, high::text::numeric AS most) d
         CROSS JOIN LATERAL (SELECT (times || 'e' || floor(log((most - least) / 10)))::numeric AS step FROM unnest(ARRAY[1, 2, 5, 10, 20]) times) r
@@ -165,14 +174,10 @@ WITH newest AS (
         ORDER BY step
         LIMIT 1
     ) ELSE ARRAY[low, high] END AS bounds
-    FROM summary
-), bin AS (
-    SELECT key, least(greatest(width_bucket(n, bounds), 1), cardinality(bounds) - 1) AS bin, sum(weight) AS entries
-    FROM number JOIN bounded USING (key)
-    GROUP BY 1, 2
+    FROM number
 )
 SELECT k.key, k.entries, k.types, k.key IN (SELECT key FROM many), w.entries, w.unreadable, w.previous, w.numbers,
-    w.entries - w.unreadable - coalesce(t.answered, 0), coalesce(t.multiple, 0), coalesce(t.answered, 0) - coalesce(l.alone, 0) - coalesce(c.entries, 0),
+    w.entries - w.unreadable - coalesce(t.answered, 0), coalesce(t.multiple, 0), coalesce(t.answered, 0) - coalesce(a.entries, 0) - coalesce(c.entries, 0),
     coalesce((
         SELECT json_agg(json_build_object('value', f.value, 'entries', f.entries, 'previous', CASE WHEN $11 IS NOT NULL THEN f.previous END, 'numbers', n.numbers) ORDER BY place)
         FROM frequent f LEFT JOIN spread n USING (key, value)
@@ -180,13 +185,13 @@ SELECT k.key, k.entries, k.types, k.key IN (SELECT key FROM many), w.entries, w.
     ), (
         SELECT json_agg(json_build_object('value', value) ORDER BY place) FROM latest WHERE key = k.key
     ), '[]'), (
-        SELECT json_build_object(
-            'entries', s.entries, 'minimum', s.low, 'lower_quartile', q.n[1], 'median', q.n[2], 'upper_quartile', q.n[3],
-            'maximum', s.high, 'bins', (
-                SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1], 'entries', coalesce(b.entries, 0)) ORDER BY i)
-                FROM bounded r CROSS JOIN generate_series(1, cardinality(bounds) - 1) i LEFT JOIN bin b ON b.key = r.key AND b.bin = i
-                WHERE r.key = s.key))
-        FROM summary s JOIN quartile q USING (key) WHERE s.key = k.key
+        SELECT json_build_object('entries', entries, 'minimum', low, 'lower_quartile', quartiles[1], 'median', quartiles[2], 'upper_quartile', quartiles[3], 'maximum', high, 'bins', (
+            SELECT json_agg(json_build_object('from', bounds[i], 'to', bounds[i + 1],
+                'entries', CASE WHEN i = 1 THEN entries ELSE coalesce(above[width_bucket(-bounds[i], negative)], 0) END
+                    - CASE WHEN i = cardinality(bounds) - 1 THEN 0 ELSE coalesce(above[width_bucket(-bounds[i + 1], negative)], 0) END) ORDER BY i)
+            FROM generate_series(1, cardinality(bounds) - 1) i))
+        FROM number JOIN bounded USING (key)
+        WHERE key = k.key
     )
-FROM whole w LEFT JOIN key k ON true LEFT JOIN total t USING (key) LEFT JOIN list l USING (key) LEFT JOIN covered c USING (key)
+FROM whole w LEFT JOIN key k ON true LEFT JOIN total t USING (key) LEFT JOIN alone a USING (key) LEFT JOIN covered c USING (key)
 ORDER BY k.place
