@@ -6,6 +6,7 @@ package credential
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -173,7 +174,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.tokens != nil {
 		share := limits.Share{Holder: limits.Namespace(object.Namespace), Most: namespaceFetchers}
 		if r.tokens.workers.Take(1, share) != nil {
-			return reconcile.Result{RequeueAfter: shareRetry}, nil
+			return reconcile.Result{RequeueAfter: shareRetry/2 + rand.N(shareRetry)}, nil // not all at once, as one turn is free then
 		}
 		defer r.tokens.workers.Give(1, share)
 	}

@@ -47,7 +47,7 @@ type state struct {
 }
 
 // fetchers is how many fetched Credentials are reconciled at a time, and namespaceFetchers how many of one namespace. Slow
-// token endpoints delay only fetched Credentials of their namespace. A Credential over the share waits for shareRetry.
+// token endpoints delay only fetched Credentials of their namespace. A Credential over the share waits for about shareRetry.
 const (
 	fetchers          = 32
 	namespaceFetchers = fetchers / 4
