@@ -21,7 +21,7 @@ func TestEgressProxy(t *testing.T) {
 	w := run(t, setup{manifests: allowAllHosts, environ: map[string]string{
 		"EGRESS_PROXY": strings.Replace(network.URL, "//", "//lectern@", 1), "EGRESS_PROXY_PASSWORD_FILE": password,
 	}})
-	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254", "localhost", "a.localhost", "localhost.", "intranet", "2130706433", "127.1", "0x7f.1"} {
+	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254", "localhost", "a.localhost", "localhost.", "intranet", "metadata.google.internal", "kubernetes.default.svc.cluster.local", "2130706433", "127.1", "0x7f.1"} {
 		for _, target := range []string{"https://" + host + ":" + w.target.port + "/", "http://" + host + ":" + w.plain.port + "/"} {
 			if got := w.do(call{target: target}); got.code() != "destination_not_allowed" && got.code() != "invalid_target" {
 				t.Errorf("%s: %d %s", target, got.StatusCode, got.body)

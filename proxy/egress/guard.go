@@ -106,9 +106,12 @@ func (g *Guard) Check(ip netip.Addr) error {
 	return nil
 }
 
+// private are the last labels of names that public DNS does not have, such as metadata.google.internal.
+var private = []string{"localhost", "local", "internal", "svc"}
+
 // CheckName judges the host of a URL that a proxy resolves, whose address nobody here sees. CheckName judges an address as
 // [Guard.Check] does, in any spelling that net/http sends as the address. It refuses names that are not public: localhost,
-// names without a dot, and what [hostname.Normal] refuses.
+// names without a dot, those of networks and clusters (local, internal, svc), and what [hostname.Normal] refuses.
 func (g *Guard) CheckName(host string) error {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]" // an IPv6 address, as url.URL.Hostname returns it
@@ -120,7 +123,7 @@ func (g *Guard) CheckName(host string) error {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return g.Check(ip)
 	}
-	if last := name[strings.LastIndexByte(name, '.')+1:]; last == name || last == "localhost" {
+	if last := name[strings.LastIndexByte(name, '.')+1:]; last == name || slices.Contains(private, last) {
 		return fmt.Errorf("%w: the name is not public", ErrForbidden)
 	}
 	return nil
