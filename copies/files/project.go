@@ -99,25 +99,7 @@ func (d *Destination) putProject(ctx context.Context, m *manifest, p *copies.Pro
 // may not read the records.
 func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, kind string, records iter.Seq2[T, error], some bool, row func(T) R, id func(R) string) list {
 	asRecord := func(r R) copies.Record { return copies.Record{ID: id(r), Values: r} }
-	stored := func(yield func(R, error) bool) {
-		for _, f := range *files {
-			err := eachRows(ctx, d, f, func(rows []R) error {
-				for _, r := range rows {
-					if !yield(r, nil) {
-						return errStop
-					}
-				}
-				return nil
-			})
-			if errors.Is(err, errStop) {
-				return
-			}
-			if err != nil && !(d.Repair && errors.Is(err, errDamaged)) {
-				yield(*new(R), d.unlessReplaced(ctx, f, err))
-				return
-			}
-		}
-	}
+	stored := storedRows[R](ctx, d, *files)
 	return list{
 		copies.Table{
 			Kind: kind, Copy: copies.Records(stored, asRecord),
@@ -134,7 +116,7 @@ func listOf[T, R any](ctx context.Context, d *Destination, files *[]file, name, 
 }
 
 // merge returns the stored rows, and in the place of those with the id of a changed row that one. New rows come last.
-func merge[R any](stored func(func(R, error) bool), changed iter.Seq2[R, error], id func(R) string) iter.Seq2[R, error] {
+func merge[R any](stored, changed iter.Seq2[R, error], id func(R) string) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		news := map[string]R{}
 		var order []string

@@ -112,29 +112,44 @@ func (s state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
 	}
 }
 
-var errStop = errors.New("the caller has stopped")
-
 // eachChange yields the rows of files as changes. eachChange returns false if the caller stops or an error occurs.
-// During a repair, a damaged file is no error, and the rows that cannot be read are missing.
 func eachChange[T row](ctx context.Context, s state, files []file, yield func(copies.Row, error) bool, change func(T) client.Change) bool {
-	for _, f := range files {
-		err := eachRows(ctx, s.Destination, f, func(rows []T) error {
-			for _, r := range rows {
-				if !yield(copies.Row{Change: change(r)}, nil) {
-					return errStop
-				}
-			}
-			return nil
-		})
-		if errors.Is(err, errStop) {
-			return false
+	for r, err := range storedRows[T](ctx, s.Destination, files) {
+		var c copies.Row
+		if err == nil {
+			c.Change = change(r)
 		}
-		if err != nil && !(s.Repair && errors.Is(err, errDamaged)) {
-			yield(copies.Row{}, s.unlessReplaced(ctx, f, err))
+		if !yield(c, err) || err != nil {
 			return false
 		}
 	}
 	return true
+}
+
+var errStop = errors.New("the caller has stopped")
+
+// storedRows returns an iterator over the rows of files. An error ends the iteration as the last pair. During a repair, a
+// damaged file is no error, and the rows that cannot be read are missing.
+func storedRows[T any](ctx context.Context, d *Destination, files []file) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, f := range files {
+			err := eachRows(ctx, d, f, func(rows []T) error {
+				for _, r := range rows {
+					if !yield(r, nil) {
+						return errStop
+					}
+				}
+				return nil
+			})
+			if errors.Is(err, errStop) {
+				return
+			}
+			if err != nil && !(d.Repair && errors.Is(err, errDamaged)) {
+				yield(*new(T), d.unlessReplaced(ctx, f, err))
+				return
+			}
+		}
+	}
 }
 
 // unlessReplaced returns err, the error of reading the file f. If another process has replaced f meanwhile, the error
