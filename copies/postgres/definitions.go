@@ -127,7 +127,7 @@ func (d *Destination) indexDefinitions(ctx context.Context, tx pgx.Tx) (t copies
 // viewDefinitions returns the definitions of the views, with those that the views should have. A view that the next run
 // replaces is left out.
 func (d *Destination) viewDefinitions(ctx context.Context, tx pgx.Tx) (t copies.Table, err error) {
-	queries := map[string]string{pageViews: pageViewsSQL(d.Schema)} // by view
+	queries := map[string]string{pageViews: d.pageViewsSQL()} // by view
 	for id := range d.views {
 		if _, stale := d.stale[id]; stale {
 			continue
@@ -138,7 +138,7 @@ func (d *Destination) viewDefinitions(ctx context.Context, tx pgx.Tx) (t copies.
 	}
 	is, should := map[string]string{}, map[string]string{}
 	for view, sql := range queries {
-		text, err := viewDefinition(ctx, tx, pgx.Identifier{d.Schema, view}.Sanitize())
+		text, err := viewDefinition(ctx, tx, d.in(view))
 		if err != nil {
 			return t, err
 		}
@@ -181,8 +181,8 @@ func (d *Destination) mendIndexes(ctx context.Context, tx pgx.Tx, wrong []string
 		if !slices.Contains(wrong, i.name) {
 			continue
 		}
-		table := pgx.Identifier{d.Schema, i.table}.Sanitize()
-		sql := `ALTER TABLE ` + table + ` DROP CONSTRAINT IF EXISTS ` + i.name + `; DROP INDEX IF EXISTS ` + pgx.Identifier{d.Schema, i.name}.Sanitize() + `; ` + i.create(d.Schema)
+		table := d.in(i.table)
+		sql := `ALTER TABLE ` + table + ` DROP CONSTRAINT IF EXISTS ` + i.name + `; DROP INDEX IF EXISTS ` + d.in(i.name) + `; ` + i.create(d.Schema)
 		if i.unique {
 			sql += `; ALTER TABLE ` + table + ` ADD PRIMARY KEY USING INDEX ` + i.name + `, REPLICA IDENTITY DEFAULT`
 		}
@@ -203,14 +203,14 @@ func (d *Destination) mendViews(ctx context.Context, tx pgx.Tx, wrong []string) 
 	if !slices.Contains(wrong, pageViews) {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `CREATE OR REPLACE VIEW `+pgx.Identifier{d.Schema, pageViews}.Sanitize()+` AS `+pageViewsSQL(d.Schema))
+	_, err := tx.Exec(ctx, `CREATE OR REPLACE VIEW `+d.in(pageViews)+` AS `+d.pageViewsSQL())
 	return err
 }
 
 // mendColumns writes the right types of columns into the table of columns.
 func (d *Destination) mendColumns(ctx context.Context, tx pgx.Tx) error {
 	for _, c := range d.injured {
-		sql := `UPDATE ` + pgx.Identifier{d.Schema, columnsTable}.Sanitize() + ` SET type = $3 WHERE embeddable_id = $1 AND key = $2`
+		sql := `UPDATE ` + d.in(columnsTable) + ` SET type = $3 WHERE embeddable_id = $1 AND key = $2`
 		if _, err := tx.Exec(ctx, sql, c.embeddableID, c.Key, string(c.right)); err != nil {
 			return err
 		}

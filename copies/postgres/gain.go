@@ -49,7 +49,7 @@ func (d *Destination) lacking(found map[string]map[string]string, was int64) (li
 // gain adds what the copy lacks since the revision that was.Revision says, and notes in the state which rows have no
 // values yet. In the copy of a newer version, gain notes that this version leaves columns unfilled from now on.
 func (d *Destination) gain(ctx context.Context, tx pgx.Tx, found map[string]map[string]string, was stored) error {
-	state := pgx.Identifier{d.Schema, stateTable}.Sanitize()
+	state := d.in(stateTable)
 	if was.Revision > d.shape.Number {
 		d.Note(fmt.Sprintf("A newer version of lectern has added columns to the copy. This version leaves the columns empty in rows after change %d. The newer version fills them.", was.Seq))
 		_, err := tx.Exec(ctx, `UPDATE `+state+` SET unfilled_from = coalesce(unfilled_from, seq), unfilled_cursor = coalesce(unfilled_cursor, cursor)`)
@@ -63,7 +63,7 @@ func (d *Destination) gain(ctx context.Context, tx pgx.Tx, found map[string]map[
 	for _, l := range list {
 		sql := strings.Join(d.createTable(l.table), ";\n")
 		if l.column != nil {
-			name := pgx.Identifier{d.Schema, l.name}.Sanitize()
+			name := d.in(l.name)
 			sql = noWait + `; ALTER TABLE ` + name + ` ADD COLUMN ` + definitions([]column{*l.column}, false, d.Mask) + `; ` + commentOn(name, *l.column)
 		}
 		_, err := tx.Exec(ctx, sql)
@@ -117,7 +117,7 @@ func (d *Destination) unfilledValues() (from *int64, cursor *string) {
 
 // gained returns the names of the columns of a table that revisions have added.
 func (d *Destination) gained(table string) (list []string) {
-	for _, name := range names(d.shape.columnsOf(table)) {
+	for _, name := range names(d.shape.table(table).columns) {
 		if d.shape.Since[table+"."+name] > 0 {
 			list = append(list, name)
 		}
@@ -143,7 +143,7 @@ func (d *Destination) Fill(ctx context.Context, f *copies.Filling) error {
 	}
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
 		from, cursor := d.unfilledValues()
-		if _, err := tx.Exec(ctx, `UPDATE `+pgx.Identifier{d.Schema, stateTable}.Sanitize()+` SET unfilled_from = $1, unfilled_cursor = $2`, from, cursor); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE `+d.in(stateTable)+` SET unfilled_from = $1, unfilled_cursor = $2`, from, cursor); err != nil {
 			return err
 		}
 		var entries, events [][]any
@@ -193,7 +193,7 @@ func (d *Destination) fill(ctx context.Context, tx pgx.Tx, table, staging string
 	}
 	key := names(list, append(gained, "seq")...)
 	_, err := tx.Exec(ctx, `
-UPDATE `+pgx.Identifier{d.Schema, table}.Sanitize()+` AS t SET (`+listed("", gained)+`) = ROW(`+listed("n.", gained)+`)
+UPDATE `+d.in(table)+` AS t SET (`+listed("", gained)+`) = ROW(`+listed("n.", gained)+`)
 FROM pg_temp.`+staging+` AS n
 WHERE (`+listed("t.", key)+`) = (`+listed("n.", key)+`) AND t.seq = n.seq AND ROW(`+listed("t.", gained)+`) IS DISTINCT FROM ROW(`+listed("n.", gained)+`)`)
 	return err

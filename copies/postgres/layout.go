@@ -220,7 +220,7 @@ func shapeOf(r since.Table) shape {
 		}
 		s.tables = append(s.tables, t)
 	}
-	s.entries, s.events = s.columnsOf("entries"), s.columnsOf("events")
+	s.entries, s.events = s.table("entries").columns, s.table("events").columns
 	s.entryFields, s.eventFields = fieldsOf[client.Entry](s.entries), fieldsOf[client.ChangedEvent](s.events)
 	s.stagedEntries = slices.Concat(apiColumns(s.entryFields, "text"), []column{
 		{name: "seq", kind: "bigint"}, {name: "plain", kind: "boolean"}, {name: "fits", kind: "boolean"}, {name: "entry_columns", kind: "text"},
@@ -229,24 +229,14 @@ func shapeOf(r since.Table) shape {
 	return s
 }
 
-// columnsOf returns the columns of a table of the copy, or nil for an unknown table.
-func (s *shape) columnsOf(table string) []column {
+// table returns a table of the copy, or a table without columns for an unknown name.
+func (s *shape) table(name string) table {
 	for _, t := range s.tables {
-		if t.name == table {
-			return t.columns
+		if t.name == name {
+			return t
 		}
 	}
-	return nil
-}
-
-// keysOf returns the number of columns in the primary key of a table, which are the first columns.
-func (s *shape) keysOf(table string) int {
-	for _, t := range s.tables {
-		if t.name == table {
-			return t.keys
-		}
-	}
-	return 0
+	return table{name: name}
 }
 
 // fieldsOf returns the fields of the API's record T that have one of the columns, in the order of the columns.
@@ -316,6 +306,9 @@ func names(columns []column, but ...string) []string {
 	}
 	return list
 }
+
+// in returns the quoted name of a table, a view or an index of the copy, with the schema.
+func (d *Destination) in(name string) string { return pgx.Identifier{d.Schema, name}.Sanitize() }
 
 // listed returns the quoted names, each after prefix, separated by commas.
 func listed(prefix string, names []string) string {
@@ -406,14 +399,14 @@ func (d *Destination) create(ctx context.Context, tx pgx.Tx) error {
 	for _, t := range d.shape.tables {
 		all = append(all, d.createTable(t)...)
 	}
-	all = append(all, createPageViews(d.Schema))
+	all = append(all, d.createPageViews())
 	_, err := tx.Exec(ctx, strings.Join(all, ";\n"))
 	return err
 }
 
 // createTable returns the SQL that makes a table with its comments. A column that the mask leaves out may be null.
 func (d *Destination) createTable(t table) []string {
-	name := pgx.Identifier{d.Schema, t.name}.Sanitize()
+	name := d.in(t.name)
 	columns, identity := definitions(t.columns, false, d.Mask), fmt.Sprintf(`ALTER TABLE %s REPLICA IDENTITY FULL`, name)
 	if t.keys > 0 {
 		columns += `, PRIMARY KEY (` + listed("", names(t.columns[:t.keys])) + `)`
@@ -434,18 +427,18 @@ func commentOn(table string, c column) string {
 // quoted returns text as a literal of SQL.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// createPageViews returns SQL that creates the view of page views in schema.
-func createPageViews(schema string) string {
-	view := pgx.Identifier{schema, pageViews}.Sanitize()
-	return `CREATE VIEW ` + view + ` AS ` + pageViewsSQL(schema) + `;
+// createPageViews returns SQL that creates the view of page views.
+func (d *Destination) createPageViews() string {
+	view := d.in(pageViews)
+	return `CREATE VIEW ` + view + ` AS ` + d.pageViewsSQL() + `;
 COMMENT ON VIEW ` + view + ` IS 'Events of the type flowpage.viewed'`
 }
 
 // pageViewsSQL returns the query of the view of page views. The view shows current events only.
-func pageViewsSQL(schema string) string {
+func (d *Destination) pageViewsSQL() string {
 	return `
 SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
-FROM ` + pgx.Identifier{schema, "events"}.Sanitize() + `
+FROM ` + d.in("events") + `
 WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL`
 }
 

@@ -46,7 +46,6 @@ func (d *Destination) putAside(ctx context.Context, tx pgx.Tx, loss *copies.Loss
 	for key := range loss.Aside {
 		keys[key.Type] = append(keys[key.Type], key.ID)
 	}
-	in := func(table string) string { return pgx.Identifier{d.Schema, table}.Sanitize() }
 	data := ` || jsonb_build_object('entry_data', coalesce(t.entry_data_text, t.entry_data::text))`
 	for _, part := range []struct {
 		change             client.ChangeType
@@ -55,8 +54,8 @@ func (d *Destination) putAside(ctx context.Context, tx pgx.Tx, loss *copies.Loss
 		{client.EntryChanged, "entries", "entry_id", forImport(data, "entry_data_text", "entry_columns")},
 		{client.EventAdded, "events", "event_key", forImport("", "event_key")},
 	} {
-		sql := `INSERT INTO ` + in(lostTable.name) + ` SELECT $1, t.` + part.key + `, t.seq, t.entry_id, ` + part.record + `
-			FROM ` + in(part.table) + ` AS t WHERE t.` + part.key + ` = ANY($2) AND t.removed_at IS NULL ON CONFLICT DO NOTHING`
+		sql := `INSERT INTO ` + d.in(lostTable.name) + ` SELECT $1, t.` + part.key + `, t.seq, t.entry_id, ` + part.record + `
+			FROM ` + d.in(part.table) + ` AS t WHERE t.` + part.key + ` = ANY($2) AND t.removed_at IS NULL ON CONFLICT DO NOTHING`
 		if _, err := tx.Exec(ctx, sql, string(part.change), keys[part.change]); err != nil {
 			return err
 		}
@@ -85,6 +84,6 @@ func (d *Destination) goBack(ctx context.Context, tx pgx.Tx, seq int64) error {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE `+pgx.Identifier{d.Schema, stateTable}.Sanitize()+` SET cursor = '', seq = $1, load_to = NULL`, seq)
+	_, err := tx.Exec(ctx, `UPDATE `+d.in(stateTable)+` SET cursor = '', seq = $1, load_to = NULL`, seq)
 	return err
 }

@@ -188,7 +188,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			return err
 		}
 		if found[pageViews] == nil {
-			if _, err := tx.Exec(ctx, createPageViews(d.Schema)); err != nil {
+			if _, err := tx.Exec(ctx, d.createPageViews()); err != nil {
 				return err
 			}
 		}
@@ -365,7 +365,7 @@ func (d *Destination) makeKeys(ctx context.Context, tx pgx.Tx) error {
 	}
 	for _, table := range list {
 		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+pgx.Identifier{d.Schema, table}.Sanitize()+` ADD PRIMARY KEY USING INDEX `+table+`_pkey, REPLICA IDENTITY DEFAULT`)
+			_, err := savepoint.Exec(ctx, noWait+`; ALTER TABLE `+d.in(table)+` ADD PRIMARY KEY USING INDEX `+table+`_pkey, REPLICA IDENTITY DEFAULT`)
 			return err
 		})
 		if locked(err) {

@@ -18,7 +18,7 @@ import (
 // read the records.
 type part struct {
 	kind  string // the Kind of the [copies.Table]
-	table string
+	table table
 	rows  iter.Seq2[[]any, error]
 	some  bool // rows has only changed rows; the others stay
 }
@@ -31,13 +31,14 @@ func (d *Destination) partsOf(p *copies.Project) []part {
 		partOf(&d.shape, "experiment", "experiments", p.Experiments, p.SomeExperiments),
 		partOf(&d.shape, "experiment_status", "experiment_history", p.History, p.SomeExperiments),
 	}
-	return slices.DeleteFunc(all, func(p part) bool { return d.shape.columnsOf(p.table) == nil })
+	return slices.DeleteFunc(all, func(p part) bool { return p.table.columns == nil })
 }
 
 // partOf returns a table with the rows of records, in the order of the table's columns.
-func partOf[T any](s *shape, kind, table string, records iter.Seq2[T, error], some bool) part {
-	list := fieldsOf[T](s.columnsOf(table))
-	return part{kind, table, copies.Records(records, func(record T) []any { return fields.Values(nil, list, &record) }), some}
+func partOf[T any](s *shape, kind, name string, records iter.Seq2[T, error], some bool) part {
+	t := s.table(name)
+	list := fieldsOf[T](t.columns)
+	return part{kind, t, copies.Records(records, func(record T) []any { return fields.Values(nil, list, &record) }), some}
 }
 
 // putProject replaces the rows of each table whose records are in p, or only the changed rows. A table whose records are
@@ -63,34 +64,32 @@ func (d *Destination) putProject(ctx context.Context, tx pgx.Tx, p *copies.Proje
 
 // replace deletes all rows of a table and inserts the rows of p, without holding all rows in memory.
 func (d *Destination) replace(ctx context.Context, tx pgx.Tx, p part) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM `+pgx.Identifier{d.Schema, p.table}.Sanitize()); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM `+d.in(p.table.name)); err != nil {
 		return err
 	}
 	next, stop := iter.Pull2(p.rows)
 	defer stop()
 	var failed error // the error of reading, which the error of CopyFrom would hide
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{d.Schema, p.table}, names(d.shape.columnsOf(p.table)), pgx.CopyFromFunc(func() ([]any, error) {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{d.Schema, p.table.name}, names(p.table.columns), pgx.CopyFromFunc(func() ([]any, error) {
 		row, err, ok := next()
 		if failed = err; err != nil || !ok {
 			return nil, err
 		}
-		return d.blank(d.shape.columnsOf(p.table), row), nil
+		return d.blank(p.table.columns, row), nil
 	}))
 	if failed != nil {
-		return fmt.Errorf("read %s: %w", p.table, failed)
+		return fmt.Errorf("read %s: %w", p.table.name, failed)
 	}
 	return err
 }
 
 // change replaces the rows of a table that have the same keys as the rows of p, one after the other.
 func (d *Destination) change(ctx context.Context, tx pgx.Tx, p part) error {
-	table := pgx.Identifier{d.Schema, p.table}.Sanitize()
-	columns := d.shape.columnsOf(p.table)
+	table, columns, keys := d.in(p.table.name), p.table.columns, p.table.keys
 	numbers, where := make([]string, len(columns)), []string{}
 	for i := range columns {
 		numbers[i] = fmt.Sprintf("$%d", i+1)
 	}
-	keys := d.shape.keysOf(p.table)
 	for i, name := range names(columns)[:keys] {
 		where = append(where, pgx.Identifier{name}.Sanitize()+" = "+numbers[i])
 	}
@@ -98,7 +97,7 @@ func (d *Destination) change(ctx context.Context, tx pgx.Tx, p part) error {
 	insert := `INSERT INTO ` + table + ` (` + listed("", names(columns)) + `) VALUES (` + strings.Join(numbers, ", ") + `)`
 	for row, err := range p.rows {
 		if err != nil {
-			return fmt.Errorf("read %s: %w", p.table, err)
+			return fmt.Errorf("read %s: %w", p.table.name, err)
 		}
 		row = d.blank(columns, row)
 		if _, err := tx.Exec(ctx, remove, row[:keys]...); err != nil {
@@ -117,7 +116,7 @@ func (s *state) Tables(ctx context.Context, p *copies.Project) []copies.Table {
 	list := s.own
 	for _, part := range s.partsOf(p) {
 		asRecord := func(row []any) copies.Record {
-			return s.recordOf(part.table, s.blank(s.shape.columnsOf(part.table), row))
+			return s.recordOf(part.table, s.blank(part.table.columns, row))
 		}
 		list = append(list, copies.Table{
 			Kind: part.kind, Source: copies.Records(part.rows, asRecord), Copy: copies.Records(s.stored(ctx, part.table), asRecord),
@@ -127,36 +126,21 @@ func (s *state) Tables(ctx context.Context, p *copies.Project) []copies.Table {
 }
 
 // recordOf returns a row of a table as a record. The record's id is the text of the row's primary key.
-func (s *state) recordOf(table string, row []any) copies.Record {
+func (s *state) recordOf(t table, row []any) copies.Record {
 	values := slices.Clone(row)
 	for i, v := range values {
-		if t, ok := v.(time.Time); ok {
-			values[i] = t.UTC().Truncate(time.Microsecond)
+		if at, ok := v.(time.Time); ok {
+			values[i] = at.UTC().Truncate(time.Microsecond)
 		}
 	}
 	var key []string
-	for _, v := range row[:s.shape.keysOf(table)] {
+	for _, v := range row[:t.keys] {
 		key = append(key, fmt.Sprint(v))
 	}
 	return copies.Record{ID: strings.Join(key, "/"), Values: values}
 }
 
 // stored returns an iterator over the rows of a table in the copy. An error ends the iteration as the last pair.
-func (s *state) stored(ctx context.Context, table string) iter.Seq2[[]any, error] {
-	return func(yield func([]any, error) bool) {
-		rows, err := s.tx.Query(ctx, `SELECT `+listed("", names(s.shape.columnsOf(table)))+` FROM `+pgx.Identifier{s.Schema, table}.Sanitize())
-		if err == nil {
-			defer rows.Close()
-			for rows.Next() {
-				row, err := rows.Values()
-				if !yield(row, s.explain("read", err)) || err != nil {
-					return
-				}
-			}
-			err = rows.Err()
-		}
-		if err != nil {
-			yield(nil, s.explain("read", err))
-		}
-	}
+func (s *state) stored(ctx context.Context, t table) iter.Seq2[[]any, error] {
+	return query(ctx, s, `SELECT `+listed("", names(t.columns))+` FROM `+s.in(t.name), pgx.Rows.Values)
 }

@@ -80,7 +80,7 @@ func (s *state) Close() error { return s.Destination.Close() }
 func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
 	for _, table := range []string{"entries", "events"} {
 		var n int64
-		if err := s.tx.QueryRow(ctx, `SELECT count(*) FROM `+pgx.Identifier{s.Schema, table}.Sanitize()+` WHERE removed_at IS NOT NULL`).Scan(&n); err != nil {
+		if err := s.tx.QueryRow(ctx, `SELECT count(*) FROM `+s.in(table)+` WHERE removed_at IS NOT NULL`).Scan(&n); err != nil {
 			return nil, s.explain("read", err)
 		}
 		if n > 0 {
@@ -91,36 +91,44 @@ func (s *state) NotCompared(ctx context.Context) (list []string, err error) {
 }
 
 func (s *state) Rows(ctx context.Context) iter.Seq2[copies.Row, error] {
-	in := func(table string) string { return pgx.Identifier{s.Schema, table}.Sanitize() }
 	// The columns in the JSON have the names of the API's fields.
 	sql := `
 SELECT t.seq, row_to_json(r), NULL, ` + besides("t.entry_data_text", "t.removal_reason") + ` || ` + shownValues("t.entry_columns") + `
-FROM ` + in("entries") + ` AS t, LATERAL (
+FROM ` + s.in("entries") + ` AS t, LATERAL (
     SELECT ` + inJSON(s.shape.entries, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason") + `, coalesce(t.entry_data::text, '') AS entry_data
 ) AS r
 WHERE t.removed_at IS NULL
 UNION ALL
 SELECT t.seq, NULL, row_to_json(r), ` + besides("t.removal_reason") + `
-FROM ` + in("events") + ` AS t, LATERAL (SELECT ` + inJSON(s.shape.events, "removed_at", "removal_reason") + `) AS r
+FROM ` + s.in("events") + ` AS t, LATERAL (SELECT ` + inJSON(s.shape.events, "removed_at", "removal_reason") + `) AS r
 WHERE t.removed_at IS NULL`
-	return func(yield func(copies.Row, error) bool) {
+	return query(ctx, s, sql, func(rows pgx.Rows) (copies.Row, error) {
+		c := copies.Row{Change: client.Change{Type: client.EntryChanged}}
+		err := rows.Scan(&c.Seq, &c.Entry, &c.Event, &c.Columns)
+		if c.Event != nil {
+			c.Type = client.EventAdded
+		}
+		return c, err
+	})
+}
+
+// query returns an iterator over the rows of a query, each as read returns it. An error ends the iteration as the last
+// pair.
+func query[T any](ctx context.Context, s *state, sql string, read func(pgx.Rows) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		rows, err := s.tx.Query(ctx, sql)
 		if err == nil {
 			defer rows.Close()
 			for rows.Next() {
-				c := copies.Row{Change: client.Change{Type: client.EntryChanged}}
-				err := rows.Scan(&c.Seq, &c.Entry, &c.Event, &c.Columns)
-				if c.Event != nil {
-					c.Type = client.EventAdded
-				}
-				if !yield(c, s.explain("read", err)) || err != nil {
+				row, err := read(rows)
+				if !yield(row, s.explain("read", err)) || err != nil {
 					return
 				}
 			}
 			err = rows.Err()
 		}
 		if err != nil {
-			yield(copies.Row{}, s.explain("read", err))
+			yield(*new(T), s.explain("read", err))
 		}
 	}
 }
@@ -217,14 +225,13 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 	for key := range m.Keys {
 		keys[key.Type] = append(keys[key.Type], key.ID)
 	}
-	in := func(table string) string { return pgx.Identifier{d.Schema, table}.Sanitize() }
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
 		if m.Loss != nil {
 			if err := d.putAside(ctx, tx, m.Loss); err != nil {
 				return err
 			}
 		}
-		remove := `WITH removed AS (DELETE FROM ` + in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + in("events") + ` WHERE event_key = ANY($2)`
+		remove := `WITH removed AS (DELETE FROM ` + d.in("entries") + ` WHERE entry_id = ANY($1)) DELETE FROM ` + d.in("events") + ` WHERE event_key = ANY($2)`
 		if _, err := tx.Exec(ctx, remove, keys[client.EntryChanged], keys[client.EventAdded]); err != nil {
 			return err
 		}
@@ -246,7 +253,7 @@ func (d *Destination) Mend(ctx context.Context, m *copies.Mending) error {
 			}
 		}
 		// The rows of a repair lack the columns of a newer version, whatever their numbers are.
-		state := `UPDATE ` + in(stateTable) + ` SET project = $1,
+		state := `UPDATE ` + d.in(stateTable) + ` SET project = $1,
 			unfilled_from = CASE WHEN revision > $2 THEN 0 ELSE unfilled_from END, unfilled_cursor = CASE WHEN revision > $2 THEN '' ELSE unfilled_cursor END`
 		if _, err := tx.Exec(ctx, state, m.Digest, d.shape.Number); err != nil {
 			return err
@@ -294,5 +301,5 @@ func (d *Destination) brief(ctx context.Context, do func(conn *pgx.Conn, table s
 		return err
 	}
 	defer own.Close()
-	return own.explain("read", do(own.conn, pgx.Identifier{d.Schema, stateTable}.Sanitize()))
+	return own.explain("read", do(own.conn, d.in(stateTable)))
 }

@@ -205,8 +205,8 @@ func (d *Destination) showViews(ctx context.Context) {
 // cannot replace a view if the type of a column changes. createView then drops the view and creates it again. A new view
 // has the grants of the view that was dropped, and those of the table entries.
 func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID string) error {
-	view, grants := pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize(), ""
-	if err := tx.QueryRow(ctx, readersOf, view, pgx.Identifier{d.Schema, "entries"}.Sanitize()).Scan(&grants); err != nil {
+	view, grants := d.in(viewOf(embeddableID)), ""
+	if err := tx.QueryRow(ctx, readersOf, view, d.in("entries")).Scan(&grants); err != nil {
 		return err
 	}
 	if d.stale[embeddableID].retyped {
@@ -268,7 +268,7 @@ func (d *Destination) viewSQL(ctx context.Context, tx pgx.Tx, embeddableID strin
 	// Postgres replaces a view only if the columns that the view has stay first, in their order. A newer version may have
 	// added columns of the table to the view.
 	rows, err = tx.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 ORDER BY attnum`,
-		pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize())
+		d.in(viewOf(embeddableID)))
 	if err != nil {
 		return "", err
 	}
@@ -281,7 +281,7 @@ func (d *Destination) viewSQL(ctx context.Context, tx pgx.Tx, embeddableID strin
 		shown[i] = fmt.Sprintf("%s AS %s", cmp.Or(values[name], listed("t.", []string{name})), pgx.Identifier{name}.Sanitize())
 	}
 	return fmt.Sprintf("SELECT %s\nFROM %s AS t\nWHERE t.embeddable_id = %s AND t.removed_at IS NULL",
-		strings.Join(shown, ",\n    "), pgx.Identifier{d.Schema, "entries"}.Sanitize(), id), nil
+		strings.Join(shown, ",\n    "), d.in("entries"), id), nil
 }
 
 // entryNames returns the names of the columns of entries that a view shows before the columns of keys in list. If a key
