@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 )
 
@@ -14,11 +12,9 @@ import (
 // standby accepts connections. The standby has the data, roles and password of the other server. The standby also has
 // the other server's settings, unless o has different ones. The other server must have a wal_level of replica or more
 // and a max_wal_senders of at least 2.
-func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) {
-	settings := maps.Clone(of.options.Settings)
-	if settings == nil {
-		settings = map[string]string{}
-	}
+func Standby(ctx context.Context, of *Server, o Options) (*Server, error) {
+	settings := map[string]string{}
+	maps.Copy(settings, of.options.Settings)
 	maps.Copy(settings, o.Settings)
 	o.Settings = settings
 	return launch(ctx, o, func(s *Server) error { return s.replicate(ctx, of) })
@@ -31,22 +27,7 @@ func (s *Server) replicate(ctx context.Context, of *Server) error {
 	if _, err := os.Stat(f.data()); err == nil {
 		return fmt.Errorf("%s holds a database already", f.root)
 	}
-	s.password = of.password
-	if err := f.owner.writeFile(f.password(), []byte(s.password+"\n")); err != nil {
-		return err
-	}
-	unfinished := f.data() + ".new"
-	if err := os.RemoveAll(unfinished); err != nil {
-		return err
-	}
 	source := fmt.Sprintf("host='%s' port=%s user=%s application_name=standby",
 		strings.ReplaceAll(of.folder.socket, "'", `\'`), of.socketPort(), Superuser)
-	args := []string{"--pgdata=" + unfinished, "--dbname=" + source, "--wal-method=stream", "--checkpoint=fast", "--write-recovery-conf"}
-	if s.options.NoSync {
-		args = append(args, "--no-sync")
-	}
-	if err := s.run(ctx, exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), args...)); err != nil {
-		return err
-	}
-	return os.Rename(unfinished, f.data())
+	return s.createData(ctx, of.password, "pg_basebackup", "--dbname="+source, "--wal-method=stream", "--checkpoint=fast", "--write-recovery-conf")
 }

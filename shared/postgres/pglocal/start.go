@@ -64,22 +64,29 @@ func (s *Server) holdsData() (bool, error) {
 }
 
 func (s *Server) initdb(ctx context.Context) error {
-	f := s.folder
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails (crypto/rand)
-	s.password = hex.EncodeToString(random)
-	if err := f.owner.writeFile(f.password(), []byte(s.password+"\n")); err != nil {
+	args := append([]string{"--pwfile=" + s.folder.password()}, initdbOptions...)
+	return s.createData(ctx, hex.EncodeToString(random), "initdb", args...)
+}
+
+// createData stores the password, and makes the data folder by a program of Postgres with args. An unfinished folder has
+// another name.
+func (s *Server) createData(ctx context.Context, password, program string, args ...string) error {
+	f := s.folder
+	s.password = password
+	if err := f.owner.writeFile(f.password(), []byte(password+"\n")); err != nil {
 		return err
 	}
 	unfinished := f.data() + ".new"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err
 	}
-	args := append([]string{"--pgdata=" + unfinished, "--pwfile=" + f.password()}, initdbOptions...)
+	args = append(args, "--pgdata="+unfinished)
 	if s.options.NoSync {
 		args = append(args, "--no-sync")
 	}
-	if err := s.run(ctx, exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)); err != nil {
+	if err := s.run(ctx, exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)); err != nil {
 		return err
 	}
 	return os.Rename(unfinished, f.data())
