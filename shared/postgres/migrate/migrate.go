@@ -59,6 +59,9 @@ const (
 	longestPause = 30 * time.Second
 )
 
+// lostAfter is how long a connection may be idle. It is longer than any pause of a migration.
+const lostAfter = 5 * time.Minute
+
 // lockPause is the shortest time between two attempts to get the lock. The longest time is twice lockPause.
 const lockPause = 50 * time.Millisecond
 
@@ -107,6 +110,9 @@ func Up(ctx context.Context, owner config.ServerURL, s Schema, roles map[Role]st
 	// The role may have a statement_timeout that is meant for requests.
 	cfg.RuntimeParams["statement_timeout"] = "0"
 	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
+	// So the locks of a process whose machine is gone are free after a while.
+	cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(lostAfter.Milliseconds(), 10)
+	cfg.RuntimeParams["idle_session_timeout"] = strconv.FormatInt(lostAfter.Milliseconds(), 10)
 	newest, err := migrateUp(ctx, cfg, owner, s, log)
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", s.Name, err)

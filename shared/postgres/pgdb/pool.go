@@ -181,12 +181,16 @@ func (p *Pool) acquire(ctx context.Context) (*lease, error) {
 		return nil, refused(err)
 	}
 	l := &lease{Conn: conn, pool: p}
-	limit := p.options.StatementTimeout + grace
-	if p.options.StatementTimeout == 0 {
-		limit = ownTimeout
-	}
-	l.ctx, l.cancel = context.WithTimeout(ctx, limit)
+	l.ctx, l.cancel = context.WithTimeout(ctx, p.limit())
 	return l, nil
+}
+
+// limit is how long the pool lets a statement or a transaction run.
+func (p *Pool) limit() time.Duration {
+	if p.options.StatementTimeout == 0 {
+		return ownTimeout
+	}
+	return p.options.StatementTimeout + grace
 }
 
 // loginPause is the time after a failed log-in until the next attempt to get a connection. Postgres computes for
@@ -334,13 +338,17 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 
 // InTx runs do in a transaction (read committed). InTx commits if do returns nil. Otherwise InTx rolls back, even if do
 // panics. The error [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
+//
+// If the machine of this process is lost, Postgres ends the transaction when no live process would go on, and frees its locks.
+// Otherwise Postgres would wait for the connection's keepalive, for two hours by default.
 func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx)
 	if err != nil {
 		return Fault(err)
 	}
 	defer l.release()
-	err = pgx.BeginFunc(l.ctx, l, func(tx pgx.Tx) error { return do(l.ctx, tx) })
+	begin := fmt.Sprintf("BEGIN; SET LOCAL idle_in_transaction_session_timeout = %d", p.limit().Milliseconds())
+	err = pgx.BeginTxFunc(l.ctx, l, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return do(l.ctx, tx) })
 	return Fault(l.settle(pgconn.CommandTag{}, err))
 }
 

@@ -106,6 +106,27 @@ func TestInTx(t *testing.T) {
 	}
 }
 
+// TestALostTransactionGivesItsLocksBack checks that a transaction of a process that does nothing more, as on a lost machine,
+// does not hold up another one.
+func TestALostTransactionGivesItsLocksBack(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t, pgtest.Notes())
+	lost := pgtest.Pool(t, db.OwnerURL, pgdb.Options{StatementTimeout: time.Second})
+	other := pgtest.Connect(t, db.OwnerURL)
+	err := lost.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE notes`); err != nil {
+			return err
+		}
+		if _, err := other.Exec(t.Context(), `SELECT FROM notes`); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if apierr.From(err).Code() != apierr.Unavailable {
+		t.Errorf("the lost transaction ends with %v", err)
+	}
+}
+
 func TestAFullPoolAnswersInTime(t *testing.T) {
 	p := pgtest.Pool(t, pgtest.Database(t, pgtest.Notes()).ReaderURL, pgdb.Options{MaxConns: 1, AcquireTimeout: time.Second})
 	taken, free := make(chan struct{}), make(chan struct{})
