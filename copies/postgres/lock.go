@@ -107,9 +107,11 @@ func (d *Destination) connect(ctx context.Context) (err error) {
 //
 // Another sync may hold the lock, and Postgres may notice late that its process was killed. So Lock waits at most as
 // long as wait. After that, Lock returns an error that names the connection with the lock, if Postgres shows the
-// connection.
+// connection. Postgres notices within two minutes that the machine of a sync was lost, and not after two hours.
 func Lock(ctx context.Context, conn *pgx.Conn, class int32, schema string, wait time.Duration) error {
-	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(wait.Milliseconds(), 1))); err != nil {
+	const set = `SELECT set_config('lock_timeout', $1, false), set_config('tcp_keepalives_idle', '60', false),
+		set_config('tcp_keepalives_interval', '15', false), set_config('tcp_keepalives_count', '4', false)`
+	if _, err := conn.Exec(ctx, set, fmt.Sprintf("%dms", max(wait.Milliseconds(), 1))); err != nil {
 		return err
 	}
 	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, class, schema)
