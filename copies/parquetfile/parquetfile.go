@@ -18,8 +18,8 @@ import (
 	"github.com/lectern-dev/lectern/copies/fields"
 )
 
-// RowGroup is the greatest number of rows in a row group of a Parquet file.
-const RowGroup = 50_000
+// rowGroup is the greatest number of rows in a row group of a Parquet file.
+const rowGroup = 50_000
 
 // rowGroupBytes is the size in bytes at which a row group ends early. The writer holds a row group in memory, and one
 // entry_data can have many MiB.
@@ -211,13 +211,13 @@ func Copy[T any](w *Writer[T], file io.ReaderAt, keep func(seq int64, entryID st
 // inChunks calls write with the bounds of each chunk of n rows, and ends a row group that is full.
 func (w *Writer[T]) inChunks(n int, write func(from, to int) error) error {
 	for from := 0; from < n; {
-		to := min(n, from+chunk, from+RowGroup-w.count)
+		to := min(n, from+chunk, from+rowGroup-w.count)
 		if err := write(from, to); err != nil {
 			return fmt.Errorf("encode Parquet: %w", err)
 		}
 		w.count += to - from
 		from = to
-		if w.count == RowGroup || w.out.Size()-w.start >= rowGroupBytes {
+		if w.count == rowGroup || w.out.Size()-w.start >= rowGroupBytes {
 			if err := w.out.Flush(); err != nil {
 				return fmt.Errorf("encode Parquet: %w", err)
 			}

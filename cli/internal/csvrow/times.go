@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// TimeFormats lists the names of the formats of times with an example of each, for the texts of help and errors.
-const TimeFormats = "iso (2024-01-31 17:30), text (Jan 31, 2024 5:30 PM), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
+// timeFormats lists the names of the formats of times with an example of each, for the texts of help and errors.
+const timeFormats = "iso (2024-01-31 17:30), text (Jan 31, 2024 5:30 PM), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
 
 // times reads the times in the cells of a table. Each time is in one of layouts, or a number if number is not nil.
 type times struct {
@@ -68,7 +68,7 @@ func newTimes(format, zone string) (*times, error) {
 		}
 	default:
 		if t.layouts, err = layoutsOf(format); err != nil {
-			return nil, fmt.Errorf("--time-format was given as %q (%w); allowed: %s", format, err, TimeFormats)
+			return nil, fmt.Errorf("--time-format was given as %q (%w); allowed: %s", format, err, timeFormats)
 		}
 	}
 	return t, nil

@@ -28,9 +28,9 @@ type Tool struct {
 	Places []string
 }
 
-// Tools are the survey tools that import knows. Where a tool has no column for the contact, the id of the answer also
+// tools are the survey tools that import knows. Where a tool has no column for the contact, the id of the answer also
 // identifies the contact.
-var Tools = []Tool{
+var tools = []Tool{
 	{Name: "typeform", HeaderRows: 1, TimeFormat: "iso", TimeZone: "UTC", Set: []string{
 		"entry_id=typeform-{#}", "contact_id=typeform-{#}", "created_at={Start Date (UTC)}", "updated_at={Submit Date (UTC)}", "updated_at={Stage Date (UTC)}"}},
 	{Name: "google-forms", HeaderRows: 1, TimeFormat: "iso", Places: []string{"created_at={#1}"}, Set: []string{
@@ -58,11 +58,11 @@ func FindTool(name string) (Tool, error) {
 	if name == "" {
 		return Tool{HeaderRows: 1}, nil
 	}
-	i := slices.IndexFunc(Tools, func(t Tool) bool { return t.Name == name })
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
 		return Tool{}, fmt.Errorf("the tool %q is not known", name)
 	}
-	return Tools[i], nil
+	return tools[i], nil
 }
 
 // Check returns an error if rows, which are those before the first answer, are not as the tool writes them. An answer

@@ -134,7 +134,7 @@ func open(in io.Reader, name string, o *Options, dialect csvrow.Dialect) (source
 		case err != nil:
 			return nil, err
 		case isHeader && !utf8.Valid(row.Raw):
-			return nil, ErrEncoding
+			return nil, errEncoding
 		case isHeader && row.Fault != nil:
 			return nil, fmt.Errorf("line %d, the header: %w", row.Line, row.Fault)
 		case i >= o.SkipRows:
@@ -158,7 +158,7 @@ var separator = regexp.MustCompile(`^sep=[^"\r\n]\r?\n`)
 
 // decoded returns a reader that converts the named encoding to UTF-8. Without a name, decoded expects UTF-8, or
 // UTF-16 with a byte order mark. If the beginning of the file seems to be in another encoding, decoded returns
-// [ErrEncoding].
+// errEncoding.
 func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 	const size = 256 << 10
 	buffered, err := text(in, size)
@@ -188,14 +188,14 @@ func decoded(in io.Reader, name string) (*bufio.Reader, error) {
 		start = start[:end]
 	}
 	if invalid := len(start) - len(bytes.ToValidUTF8(start, nil)); invalid > 0 && looksLikeText(start) {
-		return nil, ErrEncoding
+		return nil, errEncoding
 	}
 	return buffered, nil
 }
 
-// ErrEncoding is the error for a file that is not UTF-8, if the user named no encoding. The text tells the user how
+// errEncoding is the error for a file that is not UTF-8, if the user named no encoding. The text tells the user how
 // to name an encoding.
-var ErrEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or another such as shift_jis or gbk, or save it as \"CSV UTF-8\"")
+var errEncoding = errors.New("the file is not UTF-8: it seems to be Windows-1252, as Excel and older programs write it: give --encoding windows-1252, or another such as shift_jis or gbk, or save it as \"CSV UTF-8\"")
 
 // looksLikeText reports whether text that is not valid UTF-8 contains no valid character beyond ASCII. Such a file is
 // probably in another encoding, rather than UTF-8 with a few damaged lines.

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody is the maximum part of a request's body that the answer repeats, in bytes. The rest of the body only counts
+// maxBody is the maximum part of a request's body that the answer repeats, in bytes. The rest of the body only counts
 // for its length and hash.
-const MaxBody = 64 << 10
+const maxBody = 64 << 10
 
 // Received is the answer of the API in JSON: the request that the API received.
 type Received struct {
@@ -28,7 +28,7 @@ type Received struct {
 	Headers map[string]string `json:"headers"`
 	// SHA256 has the SHA-256 of each header's value as it arrived, in hexadecimal.
 	SHA256 map[string]string `json:"headers_sha256"`
-	// Body is the first [MaxBody] bytes of the body, or "" if these bytes are not UTF-8.
+	// Body is the first 64 KiB of the body, or "" if these bytes are not UTF-8.
 	Body string `json:"body"`
 	// BodyBytes is the length of the whole body. BodySHA256 is the SHA-256 of the whole body in hexadecimal.
 	BodyBytes  int64  `json:"body_bytes"`
@@ -64,11 +64,11 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	_ = e.Encode(got) // nobody reads on where it fails
 }
 
-// beginning is a writer that keeps the first [MaxBody] bytes and discards the rest.
+// beginning is a writer that keeps the first maxBody bytes and discards the rest.
 type beginning []byte
 
-// Write keeps the part of p that still fits into [MaxBody] bytes, and reports all of p as written.
+// Write keeps the part of p that still fits into maxBody bytes, and reports all of p as written.
 func (b *beginning) Write(p []byte) (int, error) {
-	*b = append(*b, p[:min(len(p), MaxBody-len(*b))]...)
+	*b = append(*b, p[:min(len(p), maxBody-len(*b))]...)
 	return len(p), nil
 }

@@ -104,13 +104,13 @@ func (q *Query) Int(name string, otherwise, least, most int) int {
 	return n
 }
 
-// DefaultLimit is the limit of a list if the request has no parameter limit. A list may have a smaller default, or
+// defaultLimit is the limit of a list if the request has no parameter limit. A list may have a smaller default, or
 // return all its records.
-const DefaultLimit = 10
+const defaultLimit = 10
 
-// Limit returns the parameter "limit", from 1 to most records. Without the parameter, Limit returns [DefaultLimit], or
+// Limit returns the parameter "limit", from 1 to most records. Without the parameter, Limit returns 10, or
 // most if most is less. Any other value is a fault, which [Query.Err] returns.
-func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
+func (q *Query) Limit(most int) int { return q.Int("limit", min(defaultLimit, most), 1, most) }
 
 // OptionalLimit returns the parameter "limit" of a list that by default returns all records: from 1 to most, or
 // [lists.All] without the parameter. Any other value is a fault, which [Query.Err] returns.

@@ -184,7 +184,7 @@ type exchangeKey struct{}
 // ServeHTTP makes the exchange of one request and passes the request through the layers of the chain.
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, control: http.NewResponseController(w), chain: c, start: time.Now()}
-	x.info.RequestID = RequestID(r.Header)
+	x.info.RequestID = requestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
 	if c.corsOnErrors != nil {

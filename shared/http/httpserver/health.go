@@ -25,14 +25,14 @@ type Check struct {
 	// Required makes the service not ready while the check fails. A failure of a check that is not required is only
 	// shown and logged.
 	Required bool
-	// Probe returns nil if the dependency works, and returns when its context ends, after [ProbeTimeout]. /readyz shows
+	// Probe returns nil if the dependency works, and returns when its context ends, after 2 s. /readyz shows
 	// the kind of the error, or the text of a [Cause]; only the log shows the error itself.
 	Probe func(context.Context) error
 }
 
 const (
-	// ProbeTimeout is how long a check may take.
-	ProbeTimeout = 2 * time.Second
+	// probeTimeout is how long a check may take.
+	probeTimeout = 2 * time.Second
 	// probeEvery is how long the result of a probe is used again, so that frequent requests for /readyz cost nothing.
 	probeEvery = 500 * time.Millisecond
 )
@@ -117,7 +117,7 @@ func (h *health) probe(ctx context.Context) (causes map[string]string, ready boo
 // logged again only from time to time.
 func (h *health) ask(ctx context.Context) {
 	// Other requests wait for this result too, so the probe continues if this request's client disconnects.
-	ctx, cancel := context.WithTimeout(untraced.Context(context.WithoutCancel(ctx)), ProbeTimeout)
+	ctx, cancel := context.WithTimeout(untraced.Context(context.WithoutCancel(ctx)), probeTimeout)
 	defer cancel()
 	errs := make([]error, len(h.checks))
 	var running sync.WaitGroup

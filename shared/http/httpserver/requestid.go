@@ -8,9 +8,9 @@ import (
 // maxRequestID is the longest request id that the server accepts from a client, in bytes.
 const maxRequestID = 128
 
-// RequestID returns the X-Request-Id of h if h has exactly one, and its text is short and safe to log. Otherwise
-// RequestID returns a new random id.
-func RequestID(h http.Header) string {
+// requestID returns the X-Request-Id of h if h has exactly one, and its text is short and safe to log. Otherwise
+// requestID returns a new random id.
+func requestID(h http.Header) string {
 	if ids := h["X-Request-Id"]; len(ids) == 1 && saneRequestID(ids[0]) {
 		return ids[0]
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// RowsAtOnce is how many rows one statement removes. The statement also removes further rows with the last row's
+	// rowsAtOnce is how many rows one statement removes. The statement also removes further rows with the last row's
 	// key.
-	RowsAtOnce = 500
+	rowsAtOnce = 500
 
 	// mostStatements is how many statements one call of [Project] runs at most.
 	mostStatements = 20
@@ -34,7 +34,7 @@ WHERE project_id = $1 AND %[2]s <= (
     LIMIT 1)
 RETURNING 1`
 
-// Project removes the project's rows of the tables in order, [RowsAtOnce] in a transaction. removed is how many rows of
+// Project removes the project's rows of the tables in order, 500 in a transaction. removed is how many rows of
 // each table Project removed, even with an error. After 20 statements Project stops, and more reports that rows may be
 // left.
 func Project(ctx context.Context, pool *pgdb.Pool, projectID string, tables ...Table) (removed []int, more bool, err error) {
@@ -51,12 +51,12 @@ func Project(ctx context.Context, pool *pgdb.Pool, projectID string, tables ...T
 				for n = 0; rows.Next(); n++ {
 				}
 				return nil
-			}, sql, projectID, RowsAtOnce)
+			}, sql, projectID, rowsAtOnce)
 			if err != nil {
 				return removed, false, err
 			}
 			removed[i] += n
-			done = n < RowsAtOnce
+			done = n < rowsAtOnce
 		}
 	}
 	return removed, false, nil
