@@ -24,15 +24,15 @@ var careful = strings.NewReplacer(
 // answersOf returns the statement about q, which is answersSQL or its careful form in sql. bounds is nil if q has no
 // intervals.
 func answersOf(sql string, q insight.AnswersQuestion, bounds []time.Time) statement {
-	var after any
+	both, after := q.Selection, any(nil)
 	if !q.Now.IsZero() {
-		after = afterEarlier(q.CountsQuestion, q.Now)
+		both, after = withEarlier(q.CountsQuestion, q.Now)
 	}
 	var key any
 	if q.Key != "" {
 		key, q.Values = q.Key, insight.MaxValues
 	}
-	return insightOf(sql, q.Selection, key, q.Values, insight.WhiteSpace, after, bounds)
+	return insightOf(sql, q.Selection, both, key, q.Values, insight.WhiteSpace, after, bounds)
 }
 
 // Answers returns as JSON the keys of entry_data, or the values of q.Key if q has a key, and how many intervals the

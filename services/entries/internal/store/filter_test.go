@@ -117,7 +117,7 @@ func TestInsightsUseTheirIndexes(t *testing.T) {
 	}{
 		{"counts", "entries", counts, scan{Index: "entries_by_created_at", Rows: 500}},
 		{"counts", "progress", counts, scan{Index: "progress_by_created_at", Rows: 500}},
-		{"funnel", "progress", insightOf(funnelSQL, one), scan{Index: "progress_by_embeddable", Rows: 5}},
+		{"funnel", "progress", insightOf(funnelSQL, one, one), scan{Index: "progress_by_embeddable", Rows: 5}},
 	} {
 		if got := scanOf(t, conn, tt.table, "force_custom_plan", tt.of.sql, tt.of.args); got != tt.want {
 			t.Errorf("%s, table %s: %+v, want %+v", tt.name, tt.table, got, tt.want)
@@ -214,16 +214,16 @@ func TestFiltersOfANewProject(t *testing.T) {
 		}
 	}
 	fill("pr_old", 10*rows)
-	if _, err := conn.Exec(t.Context(), "ANALYZE entries, progress"); err != nil {
+	if _, err := conn.Exec(t.Context(), "ANALYZE entries, progress, events"); err != nil {
 		t.Fatal(err)
 	}
 	fill("pr_1", rows)
 	all := map[string]statement{}
 	for name, by := range filtered(entry.Insights) {
-		all["counts"+name] = insightOf(countsSQL, by, nil, "version")
-		all["overview"+name] = insightOf(overviewSQL, by, nil, nil)
-		all["funnel"+name] = insightOf(funnelSQL, by)
-		all["answers"+name] = insightOf(answersSQL, by, nil, 10, insight.WhiteSpace, nil, nil)
+		all["counts"+name] = insightOf(countsSQL, by, by, nil, "version")
+		all["overview"+name] = insightOf(overviewSQL, by, by, nil, nil)
+		all["funnel"+name] = insightOf(funnelSQL, by, by)
+		all["answers"+name] = insightOf(answersSQL, by, by, nil, 10, insight.WhiteSpace, nil, nil)
 		all["count at most"+name] = atMostOf(by, rows)
 	}
 	for name, s := range all {

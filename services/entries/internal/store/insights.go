@@ -38,29 +38,26 @@ var (
 // places has the filters whose values are the parameters $2 to $7 of the statements of insights.
 var places = []string{"embeddable_id", "created_after", "created_before", "updated_after", "updated_before", "version"}
 
-// These comments mark in the files where the condition of the other filters belongs: on the table entries, and on the
-// table progress.
+// The marks in the files where the filters outside of [places] belong.
 const (
-	further           = "/* further filters */"
-	furtherOfProgress = "/* further filters of progress */"
+	onEntries    = "/* further filters */"                              // a condition on the table entries
+	onProgress   = "/* further filters of progress */"                  // a condition on the table progress
+	fromProgress = "progress /* of the entries with further filters */" // the table progress
 )
 
 // insightOf returns the statement in the file sql for the entries that by selects. $1 is the project. Without a value,
-// a parameter in [places] is null. more has the parameters after $7.
+// a parameter in [places] is null. more has the parameters after $7. wide selects at least the entries that the
+// statement reads, with the other filters.
 //
 // Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing. The other filters
-// are no join: for a project without statistics of its own, Postgres expects few entries, and would join each row of
-// progress with all entries.
-func insightOf(sql string, by entry.Selection, more ...any) statement {
+// select entries, and each entry leads to its progress by OFFSET 0, which leaves Postgres no other join. For a project
+// without statistics of its own, Postgres expects few entries, and would join each row of progress with all of them.
+func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
 	s := statement{args: make([]any, 1+len(places))}
 	s.args[0] = by.ProjectID
 	others := false
-	rest := entry.Selection{ProjectID: by.ProjectID}
 	for _, c := range by.Conditions {
 		i := slices.Index(places, c.Parameter)
-		if i < 0 || c.Field == "version" { // the other filters may be about the version
-			rest.Conditions = append(rest.Conditions, c)
-		}
 		if i < 0 {
 			others = true
 			continue
@@ -71,13 +68,21 @@ func insightOf(sql string, by entry.Selection, more ...any) statement {
 		}
 	}
 	s.args = append(s.args, more...)
-	entries, progress := "", ""
+	s.sql = sql
 	if others {
-		condition := s.selected(rest, "version")
-		entries = "AND " + condition
-		progress = "AND (SELECT " + condition + " FROM entries WHERE entries.project_id = $1 AND entries.entry_id = progress.entry_id)"
+		condition := s.selected(wide, "version")
+		s.sql = strings.NewReplacer(
+			onEntries, "AND "+condition,
+			onProgress, "AND (SELECT "+condition+" FROM entries WHERE entries.project_id = $1 AND entries.entry_id = progress.entry_id)",
+			fromProgress, `(SELECT entry_id AS id FROM entries WHERE `+condition+`) e
+    CROSS JOIN LATERAL (
+        SELECT project_id, entry_id, part, version, several, embeddable_id, created_at, updated_at, furthest, ended, completed_after, cells
+        FROM progress p
+        WHERE p.project_id = $1 AND p.entry_id = e.id
+        OFFSET 0
+    ) progress`,
+		).Replace(sql)
 	}
-	s.sql = strings.NewReplacer(further, entries, furtherOfProgress, progress).Replace(sql)
 	return s
 }
 
@@ -131,7 +136,7 @@ func countsOf(q insight.CountsQuestion, bounds []time.Time) statement {
 	if q.AtMost > 0 {
 		return atMostOf(q.Selection, q.AtMost)
 	}
-	return insightOf(countsSQL, q.Selection, bounds, string(q.By))
+	return insightOf(countsSQL, q.Selection, q.Selection, bounds, string(q.By))
 }
 
 // atMostOf returns the statement whose only row is an [insight.Group] of the interval [insight.All]. The statement stops
@@ -197,7 +202,7 @@ func (s *Store) Funnels(ctx context.Context, q insight.FunnelQuestion) (rows int
 // funnels returns the funnels for q, without the keys of their pages. With an error, the funnels cover only the rows
 // that were read before the error.
 func (s *Store) funnels(ctx context.Context, q insight.FunnelQuestion) (answer []*insight.Funnel, err error) {
-	err = s.query(ctx, insightOf(funnelSQL, q.Selection), func(r pgx.Rows) error {
+	err = s.query(ctx, insightOf(funnelSQL, q.Selection, q.Selection), func(r pgx.Rows) error {
 		funnels := insight.NewFunnels(q.ByVersion)
 		row := pgdb.NewRaw(r)
 		var tooMany error

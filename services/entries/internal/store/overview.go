@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
@@ -16,10 +18,10 @@ import (
 // intervals, body may lack some of them.
 func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (intervals int, body []byte, err error) {
 	bounds := q.Bounds()
-	after := afterEarlier(q.CountsQuestion, q.Now)
+	both, after := withEarlier(q.CountsQuestion, q.Now)
 	var answer insight.Overview
 	var groups []insight.Group
-	err = s.query(ctx, insightOf(overviewSQL, q.Selection, bounds, after), func(r pgx.Rows) error {
+	err = s.query(ctx, insightOf(overviewSQL, q.Selection, both, bounds, after), func(r pgx.Rows) error {
 		answer, groups = insight.Overview{}, nil
 		if after != nil {
 			answer.Previous = &insight.Totals{}
@@ -47,11 +49,19 @@ func (s *Store) Overview(ctx context.Context, q insight.OverviewQuestion) (inter
 	return len(answer.Intervals), append(body, '\n'), err
 }
 
-// afterEarlier returns a parameter of a statement: the time after which the period before q begins, or nil if there is
-// none. now ends a period that has no end.
-func afterEarlier(q insight.CountsQuestion, now time.Time) any {
-	if earlier, ok := q.Earlier(now); ok {
-		return pgdb.Timestamp(earlier)
+// withEarlier returns the selection of q together with the period before. after is a parameter of a statement: the time
+// after which the period before begins, or nil if there is none. now ends a period that has no end.
+func withEarlier(q insight.CountsQuestion, now time.Time) (both entry.Selection, after any) {
+	both = q.Selection
+	earlier, ok := q.Earlier(now)
+	if !ok {
+		return both, nil
 	}
-	return nil
+	both.Conditions = slices.Clone(both.Conditions)
+	for i := range both.Conditions {
+		if c := &both.Conditions[i]; c.Parameter == "created_after" {
+			c.Value = earlier
+		}
+	}
+	return both, pgdb.Timestamp(earlier)
 }

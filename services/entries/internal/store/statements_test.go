@@ -81,11 +81,11 @@ func TestStatements(t *testing.T) {
 	}
 	by := filtered(entry.Insights)[" by all"]
 	for name, sql := range map[string]string{"counts filtered": countsSQL, "overview filtered": overviewSQL} {
-		all[name] = insightOf(sql, by, nil, nil).sql
+		all[name] = insightOf(sql, by, by, nil, nil).sql
 	}
-	all["answers filtered"] = insightOf(answersSQL, by, nil, nil, nil, nil, nil).sql
+	all["answers filtered"] = insightOf(answersSQL, by, by, nil, nil, nil, nil, nil).sql
 	all["answers careful"] = careful.Replace(answersSQL)
-	all["funnel filtered"] = insightOf(funnelSQL, by).sql
+	all["funnel filtered"] = insightOf(funnelSQL, by, by).sql
 	maps.Copy(all, map[string]string{"counts": countsSQL, "overview": overviewSQL, "answers": answersSQL, "funnel": funnelSQL, "page keys": pageKeysSQL})
 	pgtest.CheckStatements(t, Schema(), all, 20, putEntry, putEvent)
 }

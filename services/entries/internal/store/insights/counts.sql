@@ -14,12 +14,12 @@ WITH counted AS (
            created_at, CASE WHEN $9::text <> 'none' THEN embeddable_id END AS embeddable_id, CASE WHEN $9::text = 'version' THEN version END AS version,
            counts::int AS entries, counts::int AS started,
            (counts AND completed_after IS NOT NULL)::int AS completed, ($7::bigint IS NULL AND part = 0)::int AS twice
-    FROM progress
+    FROM progress /* of the entries with further filters */
     CROSS JOIN LATERAL (SELECT CASE WHEN $9::text = 'version' THEN part > 0 OR NOT several ELSE part = 0 END AS counts) c
     WHERE project_id = $1 AND embeddable_id IS NOT NULL
       AND ($2::text IS NULL OR embeddable_id = $2)
       AND ($3::timestamptz IS NULL OR created_at > $3) AND ($4::timestamptz IS NULL OR created_at < $4)
-      AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6) /* further filters of progress */
+      AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6)
       AND ($7::bigint IS NULL OR version = $7 OR several AND EXISTS (
           SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
     UNION ALL

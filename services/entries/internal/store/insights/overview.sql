@@ -11,11 +11,11 @@ WITH counted AS (
                 WHEN $8::timestamptz[] IS NOT NULL AND created_at >= '2000-01-01 00:00Z' AND created_at < '2101-01-01 00:00Z' THEN width_bucket(created_at, $8::timestamptz[]) END AS number,
            created_at, embeddable_id, ($7::bigint IS NOT NULL)::int AS entries, 1 AS started,
            (completed_after IS NOT NULL)::int AS completed, furthest, (NOT ended)::int AS dropped
-    FROM progress
+    FROM progress /* of the entries with further filters */
     WHERE project_id = $1 AND part = 0 AND embeddable_id IS NOT NULL
       AND ($2::text IS NULL OR embeddable_id = $2)
       AND ($9::timestamptz IS NULL OR created_at > $9) AND ($4::timestamptz IS NULL OR created_at < $4)
-      AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6) /* further filters of progress */
+      AND ($5::timestamptz IS NULL OR updated_at > $5) AND ($6::timestamptz IS NULL OR updated_at < $6)
       AND ($7::bigint IS NULL OR version = $7 OR several AND EXISTS (
           SELECT FROM progress v WHERE v.project_id = $1 AND v.entry_id = progress.entry_id AND v.version = $7))
     UNION ALL
