@@ -150,6 +150,7 @@ func TestFilterByAnswers(t *testing.T) {
 	for i, data := range []string{
 		`{"q":"Yes","n":100,"e":"Zo\u00eb@Example.com"}`, `{"q":["Yes","No"],"n":"100"}`, `{"other":"Yes","n":1e2}`, `{"q":"\u0059es","deep":{"q":"No"}}`,
 		`"Yes"`, `{"q":"\u0000Yes"}`, `{"q":true,"l":[[1],{"a":1}],"k":"50% of a_b (c)"}`, `["Yes"]`, `{"q":"Y\"es","n":123456789012345678}`,
+		`{"id":"550e8400","path":"\\u0000","e":"1e99999"}`,
 	} {
 		s.MustIngest(t, "entries", servicetest.With(newEntry(project, fmt.Sprint(i), at(i)), "entry_data", data))
 	}
@@ -158,6 +159,7 @@ func TestFilterByAnswers(t *testing.T) {
 		`answer="Yes"`: "0 1 2 3", `answer="Yes"&answer_key=q`: "0 1 3", `answer= "\u0059es" &answer_key=other`: "2", `answer="No"`: "1",
 		`answer=100`: "0 2", `answer="100"`: "1", `answer=true`: "6", `answer=[1]`: "6", `answer={"a":1}`: "6", `answer=["Yes","No"]`: "1",
 		`answer="Y\"es"`: "8", `answer=123456789012345678`: "8", `answer=123456789012345680`: "",
+		`answer="550e8400"`: "9", `answer="\\u0000"`: "9", `answer={"1e99999":1}`: "",
 		`search=yes`: "0 1 2 3", `search=ZOË@`: "0", `search=345678`: "8", `search=100`: "0 1 2", `search=50% o`: "6", `search=50_ o`: "", `search=ex  YES`: "0", `search=yes co_`: "0 1 2 3", `search=a_b (c)`: "6", `search=y"e`: "8",
 		`search=yes&answer=100&embeddable_id=emb_1`: "0 2",
 	} {
@@ -172,7 +174,7 @@ func TestFilterByAnswers(t *testing.T) {
 		}
 	}
 	for query, parameter := range map[string]string{
-		"answer=": "answer", "answer=Yes": "answer", "answer=1+2": "answer", "answer=%22%5Cu0000%22": "answer", "answer=1e99999": "answer", "answer_key=q": "answer",
+		"answer=": "answer", "answer=Yes": "answer", "answer=1+2": "answer", "answer=%22%5Cu0000%22": "answer", "answer=1e99999": "answer", "answer=[%22%22,1e99999]": "answer", "answer=%22%5C%5C%5Cu0000%22": "answer", "answer_key=q": "answer",
 		"search=ab++": "search", "search=+++": "search", "search=abc%00": "search",
 	} {
 		if a := s.Get(t, key, path+"&"+query); a.Status != 400 || !strings.Contains(string(a.Body), `"parameter":"`+parameter+`"`) {

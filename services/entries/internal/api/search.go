@@ -21,9 +21,9 @@ const (
 	searchForm     = "words of 3 to 256 characters in all without U+0000"
 )
 
-// greatExponent finds an exponent of four or more digits in JSON, also within a text. Postgres may not be able to store
-// a number with such an exponent.
-var greatExponent = regexp.MustCompile(`[0-9][eE][-+]?[0-9]{4}`)
+// unstorable finds in JSON what Postgres may not be able to store: a number with an exponent of four or more digits, and
+// the escape of U+0000 in a text. The pattern consumes texts and escapes whole, so "550e8400" and "\\u0000" are allowed.
+var unstorable = regexp.MustCompile(`(?s)^(?:[^"]|"(?:[^"\\]|\\.)*")*?[0-9][eE][-+]?[0-9]{4}|^(?:[^\\]|\\.)*?\\u0000`)
 
 // readAnswer reads a query parameter that holds a JSON value. Values that differ only in white space or escapes give
 // the same result. If the value is longer than maxAnswerBytes, or Postgres might not store it, readAnswer records a
@@ -38,7 +38,7 @@ func readAnswer(q *httpapi.Query, name string) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if !valid || err != io.EOF || len(text) > maxAnswerBytes || encoder.Encode(value) != nil || strings.Contains(text, `\u0000`) || greatExponent.MatchString(text) {
+	if !valid || err != io.EOF || len(text) > maxAnswerBytes || encoder.Encode(value) != nil || unstorable.MatchString(text) {
 		q.Fail(name, answerForm)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
