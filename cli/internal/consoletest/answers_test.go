@@ -25,7 +25,7 @@ func TestLongAnswers(t *testing.T) {
 	const project, embeddable = "pr_answers", "em_answers"
 	key := w.newProject(t, project, "Answers", "")
 	w.send(t, "embeddables", record{"embeddable_id": embeddable, "title": "A short questionnaire", "group_id": "gr_1", "project_id": project,
-		"json_string_prod": `{"pages":[{"key":"first","components":[{"name":"several","label":"Which ones?"},{"name":"colour","label":"Which colour?"}]}]}`})
+		"json_string_prod": `{"pages":[{"key":"first","components":[{"name":"several","label":"Which ones?"},{"name":"colour","label":"Which colour?","options":[{"value":"green","label":"Leaf green"}]}]}]}`})
 	var entries []record
 	for i := range 60 {
 		comment := "null"
@@ -53,7 +53,7 @@ func TestLongAnswers(t *testing.T) {
 	const each = " 10 16.7 %"
 	for question, want := range map[string][]string{
 		"several": {"a 30 100.0 %", "b 15 50.0 %"},
-		"colour":  {"red 30 50.0 %", "blue 15 25.0 %", "green 15 25.0 %"},
+		"colour":  {"red 30 50.0 %", "blue 15 25.0 %", "Leaf green green 15 25.0 %"},
 		"age":     {"20 to 24" + each, "25 to 29" + each, "30 to 34" + each, "35 to 39" + each, "40 to 44 5 8.3 %", "45 to 49 5 8.3 %", "50 to 54 5 8.3 %", "55 to 59 5 8.3 %"},
 	} {
 		if diff := cmp.Diff(want, b.given(question)); diff != "" {
@@ -108,7 +108,7 @@ func TestLongAnswers(t *testing.T) {
 	b.open(at(project, fmt.Sprintf("answers/%s?from=%s&to=%s&tz=UTC", embeddable, demoEnd.AddDate(0, 0, -25).Format(time.DateOnly), demoEnd.AddDate(0, 0, -20).Format(time.DateOnly))))
 	b.shows("6 entries, +0 against the 6 days before.")
 	b.shows("No share of an answer changed by more than chance explains.")
-	if diff := cmp.Diff([]string{"red 4 66.7 % +33.3 points", "blue 1 16.7 % −16.7 points", "green 1 16.7 % −16.7 points"}, b.given("colour")); diff != "" {
+	if diff := cmp.Diff([]string{"red 4 66.7 % +33.3 points", "blue 1 16.7 % −16.7 points", "Leaf green green 1 16.7 % −16.7 points"}, b.given("colour")); diff != "" {
 		t.Error(diff)
 	}
 
@@ -123,7 +123,7 @@ func TestLongAnswers(t *testing.T) {
 	}})
 	b.run(chromedp.Reload())
 	b.until("why nothing is compared", `document.querySelector("[aria-labelledby=changed] [data-state=slow]")?.innerText.includes("Refused by the test.")`)
-	if diff := cmp.Diff([]string{"red 4 66.7 %", "blue 1 16.7 %", "green 1 16.7 %"}, b.given("colour")); diff != "" {
+	if diff := cmp.Diff([]string{"red 4 66.7 %", "blue 1 16.7 %", "Leaf green green 1 16.7 %"}, b.given("colour")); diff != "" {
 		t.Error(diff)
 	}
 	b.breaks()
@@ -137,10 +137,10 @@ func TestLongAnswers(t *testing.T) {
 		t.Errorf("the chart has red on %d days, want 4", got)
 	}
 
-	// An entry and its contact have the titles, too.
-	for _, path := range []string{"entries/en_0", "contacts/co_1"} {
+	// An entry and its contact have the titles and the texts of choices, too.
+	for _, path := range []string{"entries/en_3", "contacts/co_1"} {
 		b.open(at(project, path))
-		b.until("titles of "+path, `[...document.querySelectorAll("dl.answers dt")].some(e => e.innerText === "Which colour? colour")`)
+		b.until("titles of "+path, `[...document.querySelectorAll("dl.answers dt")].some(e => e.innerText === "Which colour? colour" && e.nextElementSibling.innerText === "Leaf green green")`)
 	}
 }
 

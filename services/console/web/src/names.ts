@@ -2,7 +2,7 @@
 import type { Embeddable } from "@lectern/client";
 import { useMemo } from "preact/hooks";
 import { type Load, useLoad } from "./load.ts";
-import { type Asked, askedIn } from "./questions.ts";
+import { type Asked, askedIn, choicesIn, type Texts } from "./questions.ts";
 
 /** nameOf returns the title of an embeddable, or its id if it has none. */
 export const nameOf = (embeddable: Embeddable): string => embeddable.title || embeddable.embeddable_id;
@@ -21,8 +21,8 @@ export function useNames(project: string): (id: string) => string {
   }, [value]);
 }
 
-/** useAsked reads the questions in the definition of an embeddable, by the keys of their answers. It is ready once they are read, or cannot be read: answers do not wait for a service that is not available. */
-export function useAsked(project: string, id: string, keys: readonly string[]): { asked: ReadonlyMap<string, Asked>; ready: boolean } {
+/** useAsked reads the questions in the definition of an embeddable, and the texts of their choices, by the keys of their answers. It is ready once they are read, or cannot be read: answers do not wait for a service that is not available. */
+export function useAsked(project: string, id: string, keys: readonly string[]): { asked: ReadonlyMap<string, Asked>; texts: ReadonlyMap<string, Texts>; ready: boolean } {
   const embeddables = useEmbeddables(project);
   const stored = embeddables.value?.some((one) => one.embeddable_id === id) ?? false;
   const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), ["embeddable", project, id], stored);
@@ -30,6 +30,7 @@ export function useAsked(project: string, id: string, keys: readonly string[]): 
   const definition = load.value?.json_string_prod ?? "";
   return {
     asked: useMemo(() => askedIn(definition, keys), [definition, keys]),
+    texts: useMemo(() => choicesIn(definition, keys), [definition, keys]),
     ready: !reading(embeddables) && !(stored && reading(load)),
   };
 }

@@ -92,6 +92,9 @@ export function changedIn<T extends { key: string; title: string; given: Given |
   return changed.sort((a, b) => Math.abs(b.now - b.old) - Math.abs(a.now - a.old));
 }
 
+/** Texts are those of the choices of a question, by the values that entries have. */
+export type Texts = ReadonlyMap<string, string>;
+
 /** Asked is a question in a definition: its title, "" without one, and its place among the others. */
 export interface Asked {
   title: string;
@@ -131,7 +134,7 @@ export function askedIn(definition: string, keys: Iterable<string>): ReadonlyMap
 }
 
 /** choicesIn finds the texts of choices in a definition: by the keys of their questions, then by the values that an entry has. */
-export function choicesIn(definition: string, keys: Iterable<string>): ReadonlyMap<string, ReadonlyMap<string, string>> {
+export function choicesIn(definition: string, keys: Iterable<string>): ReadonlyMap<string, Texts> {
   const wanted = new Set(keys);
   const found = new Map<string, Map<string, string>>();
   // Each part is within the question of, if there is one. A choice is an object in one of its lists.

@@ -5,8 +5,9 @@ import { narrowedIn } from "../filters.ts";
 import { created } from "../insights.ts";
 import { type Load, type Reading, useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
+import { toJSON } from "../numbers.ts";
 import type { Span } from "../period.ts";
-import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, kindOf, type Of } from "../questions.ts";
+import { answeredIn, type Asked, changedIn, countedIn, distributionOf, type Given as Answer, inOrder, kindOf, type Of, type Texts } from "../questions.ts";
 import { filter, filtered, here } from "../router.ts";
 import { count, counted, percent } from "../time.ts";
 import { Filters } from "../ui/filters.tsx";
@@ -34,6 +35,7 @@ export function Answers({ project, id }: { project: string; id: string }) {
 interface Question {
   key: string;
   title: string;
+  texts: Texts | undefined;
   answered: number;
   given: Answer | undefined;
 }
@@ -51,11 +53,11 @@ function Answered({ project, of, span }: { project: string; of: Of; span: Span }
   // One request of each period has the answers to the first 100 questions.
   const { now, before } = useBoth(of, span, ({ client, signal }, of) => client.answerKeys(project, { ...of, values: mostValues }, { signal }), ["all answers", project]);
   const keys = useMemo(() => now.value?.keys.map(({ key }) => key) ?? [], [now.value]);
-  const { asked, ready } = useAsked(project, of.embeddable_id, keys);
+  const { asked, texts, ready } = useAsked(project, of.embeddable_id, keys);
   return (
     <Loaded load={ready ? now : { ...now, state: "loading", value: undefined }} what="the answers" rows={6}>
       {(all) => {
-        const questions = questionsIn(all, before?.value, asked);
+        const questions = questionsIn(all, before?.value, asked, texts);
         return questions.length === 0 ? <Empty title="Nothing was answered in this period" /> : <Questions project={project} of={of} span={span} questions={questions} all={all} before={before} />;
       }}
     </Loaded>
@@ -63,12 +65,12 @@ function Answered({ project, of, span }: { project: string; of: Of; span: Span }
 }
 
 /** questionsIn joins the answers with the questions of the definition. The API has no figures of an empty key. */
-function questionsIn(all: AnswerKeys, before: AnswerKeys | undefined, asked: ReadonlyMap<string, Asked>): Question[] {
+function questionsIn(all: AnswerKeys, before: AnswerKeys | undefined, asked: ReadonlyMap<string, Asked>, texts: ReadonlyMap<string, Texts>): Question[] {
   const earlier = new Map(before?.keys.map((one) => [one.key, one]));
   return inOrder(all.keys, asked).filter(({ key }) => key !== "").map((one) => {
     const now = distributionOf(all, one);
     const old = earlier.get(one.key);
-    return { key: one.key, title: asked.get(one.key)?.title ?? "", answered: now ? answeredIn(now) : one.entries, given: now && { now, before: before && old && distributionOf(before, old) } };
+    return { key: one.key, title: asked.get(one.key)?.title ?? "", texts: texts.get(one.key), answered: now ? answeredIn(now) : one.entries, given: now && { now, before: before && old && distributionOf(before, old) } };
   });
 }
 
@@ -95,10 +97,10 @@ function Changes({ questions, name, now, before, open }: { questions: Question[]
       <p class="muted small">{counted(now, "entry", "entries")}, {before > 0 ? <><Change now={now} old={before} /> against</> : "none in"} {name}. The change of an answer is that of its share among entries with an answer.</p>
       {changed.length === 0 ? <p>{before > 0 && "No share of an answer changed by more than chance explains."}</p> : (
         <ul class="rows">
-          {changed.slice(0, mostChanged).map(({ question: { key, title }, value, now, old }) => (
-            <li key={`${key} ${written(value)}`}>
+          {changed.slice(0, mostChanged).map(({ question: { key, title, texts }, value, now, old }) => (
+            <li key={`${key} ${toJSON(value)}`}>
               <a href={filtered({ key })} onClick={(event) => open(event, key)}><Text most={longestTitle}>{title || key}</Text></a>
-              <span><Text most={longestTitle}>{written(value)}</Text></span>
+              <span><Text most={longestTitle}>{written(toJSON(value), texts)}</Text></span>
               <span class="small number">{percent(old)} → {percent(now)}, <Change now={now} old={old} points /></span>
             </li>
           ))}
@@ -160,22 +162,22 @@ function Questions({ project, of, span, questions, all: { entries, unreadable },
 /** How much of a title the list of questions shows, in characters. */
 const longestTitle = 120;
 
-function Section({ project, of, span, question: { key, title, given } }: { project: string; of: Of; span: Span; question: Question }) {
+function Section({ project, of, span, question: { key, title, texts, given } }: { project: string; of: Of; span: Span; question: Question }) {
   return (
     <section class="card" data-key={key}>
       <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
       {given ? (
-        <Given project={project} of={of} name={key} title={title} given={given.now} before={given.before} />
+        <Given project={project} of={of} name={key} title={title} texts={texts} given={given.now} before={given.before} />
       ) : (
-        <Opened name="The answers">{() => <Later project={project} of={of} span={span} name={key} title={title} />}</Opened>
+        <Opened name="The answers">{() => <Later project={project} of={of} span={span} name={key} title={title} texts={texts} />}</Opened>
       )}
-      {given && given.now.values.length > 0 && kindOf(given.now, title, key) !== "texts" && <Opened name="Over time">{() => <OverTime project={project} of={of} span={span} name={key} />}</Opened>}
+      {given && given.now.values.length > 0 && kindOf(given.now, title, key) !== "texts" && <Opened name="Over time">{() => <OverTime project={project} of={of} span={span} name={key} texts={texts} />}</Opened>}
     </section>
   );
 }
 
 /** Later reads the answers to a question after the first 100. */
-function Later({ project, of, span, name, title }: { project: string; of: Of; span: Span; name: string; title: string }) {
+function Later({ project, of, span, name, title, texts }: { project: string; of: Of; span: Span; name: string; title: string; texts: Texts | undefined }) {
   const read = async ({ client, signal }: Reading, of: Of) => {
     const given = await client.answers(project, { ...of, key: name }, { signal });
     return { ...given, values: countedIn(given.values) };
@@ -186,7 +188,7 @@ function Later({ project, of, span, name, title }: { project: string; of: Of; sp
       {(given) => (
         <>
           {before?.error && <Problem error={before.error} retry={before.reload} />}
-          <Given project={project} of={of} name={name} title={title} given={given} before={before?.value} />
+          <Given project={project} of={of} name={name} title={title} texts={texts} given={given} before={before?.value} />
         </>
       )}
     </Loaded>

@@ -20,7 +20,7 @@ interface Props {
 /** AnswerList lists the first answers of an entry. A question that the definition does not have is shown by its key. */
 export function AnswerList({ project, embeddable, answers, most }: Props) {
   const shown = useMemo(() => [...answers].slice(0, most), [answers, most]);
-  const { asked } = useAsked(project, embeddable, useMemo(() => shown.map(([key]) => key), [shown]));
+  const { asked, texts } = useAsked(project, embeddable, useMemo(() => shown.map(([key]) => key), [shown]));
   return (
     <dl class="answers">
       {shown.map(([key, json]) => {
@@ -28,7 +28,7 @@ export function AnswerList({ project, embeddable, answers, most }: Props) {
         return (
           <div key={key}>
             <dt>{title ? <><Text most={longestName}>{title}</Text> <code><Text most={longestName}>{key}</Text></code></> : <Text most={longestName}>{key || "(no name)"}</Text>}</dt>
-            <dd><Value json={json} /></dd>
+            <dd><Value json={json} texts={texts.get(key)} /></dd>
           </div>
         );
       })}

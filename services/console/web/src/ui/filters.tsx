@@ -1,12 +1,12 @@
 // The filters that all figures and lists of entries have in common: as chips, and a dialog that adds them.
 import { useMemo, useState } from "preact/hooks";
-import { isText, readable, text, words } from "../answers.ts";
 import { inOrder, type Narrowed } from "../questions.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
 import { place, toJSON } from "../numbers.ts";
 import { filter } from "../router.ts";
 import { Dialog } from "./dialogs.tsx";
+import { written } from "./given.tsx";
 import { Chip, pageName, Select, Text } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
 
@@ -20,9 +20,6 @@ interface Props {
 /** How much of an answer is drawn, in characters. */
 const longest = 120;
 
-/** answered writes an answer in one line. */
-const answered = (json: string) => (isText(json) ? readable(text(json)) || "(empty text)" : words(json)).slice(0, longest);
-
 /** Filters shows the filters of the address, each of which can be removed, and adds others. */
 export function Filters({ project, embeddable, of }: Props) {
   const [open, setOpen] = useState(false);
@@ -33,16 +30,16 @@ export function Filters({ project, embeddable, of }: Props) {
       {completed !== undefined && <Chip remove={() => filter({ completed: "" })}>{completed ? "completed" : "not completed"}</Chip>}
       {version !== undefined && <Chip remove={() => filter({ version: "" })}>version {version}</Chip>}
       {furthest_page !== undefined && <Chip remove={() => filter({ furthest_page: "" })}>furthest page {furthest_page + 1}</Chip>}
-      {answer && <Chip remove={() => filter({ answer: "", answer_key: "" })}>{answer_key ? <Title project={project} embeddable={embeddable} name={answer_key} /> : "answer"}: <Text>{answered(answer)}</Text></Chip>}
+      {answer && <Chip remove={() => filter({ answer: "", answer_key: "" })}><Answered project={project} embeddable={embeddable} name={answer_key} json={answer} /></Chip>}
       {open && <Adding project={project} embeddable={embeddable} of={of} close={() => setOpen(false)} />}
     </>
   );
 }
 
-/** Title shows the title of a question, or its key if the definition has none. */
-function Title({ project, embeddable = "", name }: { project: string; embeddable: string | undefined; name: string }) {
-  const { asked } = useAsked(project, embeddable, useMemo(() => [name], [name]));
-  return <Text most={longest}>{asked.get(name)?.title || name}</Text>;
+/** Answered shows an answer with the title of its question, or with the key if the definition has no title. */
+function Answered({ project, embeddable = "", name, json }: { project: string; embeddable: string | undefined; name: string | undefined; json: string }) {
+  const { asked, texts } = useAsked(project, embeddable, useMemo(() => (name ? [name] : []), [name]));
+  return <><Text most={longest}>{name ? asked.get(name)?.title || name : "answer"}</Text>: <Text most={longest}>{written(json, texts.get(name ?? ""))}</Text></>;
 }
 
 /** from returns the choices of a filter. */
@@ -69,7 +66,7 @@ function Adding({ project, embeddable, of, close }: Props & { close: () => void 
     },
     ["filters", project, embeddable],
   );
-  const { asked } = useAsked(project, embeddable ?? "", useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]));
+  const { asked, texts } = useAsked(project, embeddable ?? "", useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]));
   return (
     <Dialog label="Add filter" close={close}>
       <h2>Add filter</h2>
@@ -82,7 +79,7 @@ function Adding({ project, embeddable, of, close }: Props & { close: () => void 
                 <Select label="Furthest page" value={of.furthest_page} options={from(pages, (page) => [String(page.page_index), `${place(page.page_index)} ${pageName(page)}`])} choose={(furthest_page) => filter({ furthest_page })} />
                 <Select label="Version" value={of.version} options={from(versions, (n) => [n, n])} choose={(version) => filter({ version })} />
                 <Select label="Question" value={key} options={from(inOrder(keys, asked), ({ key }) => [key, (asked.get(key)?.title || key).slice(0, longest)])} choose={setKey} />
-                {key && <Select label="Answer" value={of.answer_key === key ? of.answer : ""} options={from(keys.find((one) => one.key === key)?.values ?? [], ({ value }) => [toJSON(value), answered(toJSON(value))])} choose={(answer) => filter({ answer, answer_key: answer && key })} />}
+                {key && <Select label="Answer" value={of.answer_key === key ? of.answer : ""} options={from(keys.find((one) => one.key === key)?.values ?? [], ({ value }) => [toJSON(value), written(toJSON(value), texts.get(key)).slice(0, longest)])} choose={(answer) => filter({ answer, answer_key: answer && key })} />}
               </>
             ) : (
               <p class="muted small">Choose an embeddable for more filters.</p>

@@ -1,9 +1,9 @@
 // The answers to one question: choices with their numbers, numbers in ranges, or the latest texts.
-import { readable, words } from "../answers.ts";
+import { isText, readable, text, words } from "../answers.ts";
 import { listed } from "../filters.ts";
 import { entriesPeriod } from "../insights.ts";
 import { figure, toJSON } from "../numbers.ts";
-import { answeredIn, type Distribution, kindOf, type Of, shareOf } from "../questions.ts";
+import { answeredIn, type Distribution, kindOf, type Of, shareOf, type Texts } from "../questions.ts";
 import { ascending, binRanges, isNumber, rangesOf } from "../ranges.ts";
 import { address } from "../router.ts";
 import { count, counted, percent } from "../time.ts";
@@ -19,6 +19,8 @@ interface Props {
   /** The key of the question. */
   name: string;
   title: string;
+  /** The texts of its choices, if the definition has some. */
+  texts: Texts | undefined;
   given: Distribution;
   /** The answers in the period before, if there is one. */
   before: Distribution | undefined;
@@ -46,6 +48,8 @@ export function Given(props: Props) {
 
 interface Row {
   name: string;
+  /** The value of a choice whose name is its text. */
+  value?: string | undefined;
   entries: number;
   /** Whether the row stands for all answers that are not listed. */
   other?: boolean;
@@ -58,15 +62,16 @@ interface Row {
 /** How much of an answer is shown, in characters. */
 const longest = 300;
 
-/** written writes an answer for people. */
-export const written = (value: unknown): string => (typeof value === "string" ? readable(value).slice(0, longest) || "(empty text)" : (typeof value === "boolean" ? words(toJSON(value)) : toJSON(value)).slice(0, longest));
+/** written writes an answer for people: the text of a choice, or else the value. */
+export const written = (json: string, texts: Texts | undefined): string => (texts?.get(text(json)) ?? (isText(json) ? readable(text(json)) || "(empty text)" : words(json))).slice(0, longest);
 
 /** rowsOf makes a row of each value, with the list of the entries that have it. */
-function rowsOf({ project, of, name, given: { values }, before }: Props, sorted = values): Row[] {
+function rowsOf({ project, of, name, texts, given: { values }, before }: Props, sorted = values): Row[] {
   return sorted.map(({ value, entries }) => {
     const share = shareOf(before, value);
     return {
-      name: written(value),
+      name: written(toJSON(value), texts),
+      value: texts?.has(text(toJSON(value))) ? text(toJSON(value)) : undefined,
       entries,
       old: share && share.some / share.all,
       // A list has one answer as a filter.
@@ -132,7 +137,7 @@ function Counts({ heading, rows, others, answered, changes = false, complete = f
         kind="values"
         rows={!all ? rows.slice(0, rowsAtFirst) : others > 0 ? [...rows, { name: "Other answers", entries: others, other: true }] : rows}
         columns={[
-          { name: heading, heads: true, cell: ({ name, entries, other }) => <div><span class={other ? "muted" : "wrap"}><Text>{name}</Text></span> <Share first={other ? 0 : entries / answered} second={other ? entries / answered : 0} /></div> },
+          { name: heading, heads: true, cell: ({ name, value, entries, other }) => <div><span class={other ? "muted" : "wrap"}><Text>{name}</Text>{value !== undefined && <> <code class="muted"><Text>{value}</Text></code></>}</span> <Share first={other ? 0 : entries / answered} second={other ? entries / answered : 0} /></div> },
           { name: "Entries", kind: "number", cell: ({ entries, to }) => (to ? <a href={to}>{count(entries)}</a> : count(entries)) },
           { name: "Share", kind: "number", cell: ({ entries }) => percent(entries / answered) },
           changes && { name: "Change", kind: "number muted", cell: ({ entries, old }) => (old === undefined ? "–" : <Change now={entries / answered} old={old} points />) },

@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks";
 import { useLoad } from "../load.ts";
 import { intervalOf, type Span } from "../period.ts";
+import { toJSON } from "../numbers.ts";
 import { zone } from "../preferences.ts";
-import type { Of } from "../questions.ts";
+import type { Of, Texts } from "../questions.ts";
 import { day, hour, shortDay } from "../time.ts";
 import { BarChart } from "./bars.tsx";
 import { written } from "./given.tsx";
@@ -11,7 +12,7 @@ import { Select } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
 
 /** OverTime shows how many entries of each interval have one answer, which the visitor chooses. */
-export function OverTime({ project, of, span, name }: { project: string; of: Of; span: Span; name: string }) {
+export function OverTime({ project, of, span, name, texts }: { project: string; of: Of; span: Span; name: string; texts: Texts | undefined }) {
   const [chosen, setChosen] = useState(0);
   const interval = intervalOf(span);
   const { from: first = -Infinity, until = Infinity } = span;
@@ -28,7 +29,7 @@ export function OverTime({ project, of, span, name }: { project: string; of: Of;
         });
         return (
           <>
-            <p><Select label="Answer" value={chosen} options={values.map(({ value }, i) => [String(i), written(value)])} choose={(i) => setChosen(Number(i))} /></p>
+            <p><Select label="Answer" value={chosen} options={values.map(({ value }, i) => [String(i), written(toJSON(value), texts)])} choose={(i) => setChosen(Number(i))} /></p>
             <BarChart label={`Entries with the answer, by ${interval}`} axis={`Begin of the ${interval}`} bars={bars} />
           </>
         );

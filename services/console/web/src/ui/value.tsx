@@ -1,6 +1,8 @@
 // Shows a value of JSON that a visitor wrote. It can have any length and depth.
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { indented, isText, readable, text, textsOf } from "../answers.ts";
+import type { Texts } from "../questions.ts";
 import { count } from "../time.ts";
 import { Text } from "./parts.tsx";
 
@@ -29,16 +31,22 @@ export function LongText({ children, code = false, first = firstLength }: { chil
 /** Nested values up to this length stand in one line. */
 const shortLength = 60;
 
+/** Choice shows the text of a choice with the value that entries have, or else the value. */
+export function Choice({ value, texts, children }: { value: string; texts: Texts | undefined; children: ComponentChildren }) {
+  const chosen = texts?.get(value);
+  return chosen === undefined ? <>{children}</> : <><Text>{chosen}</Text> <code class="muted"><Text>{value}</Text></code></>;
+}
+
 /** Value shows a value of JSON: a text as it is, nested values indented. */
-export function Value({ json }: { json: string }) {
+export function Value({ json, texts: chosen }: { json: string; texts?: Texts | undefined }) {
   const nested = /^[[{]/.test(json);
   const long = useMemo(() => (nested && json.length > shortLength ? indented(json) : ""), [json]);
   const texts = textsOf(json);
-  if (texts) return <ul class="names">{texts.map((one, i) => <li key={i}><Text>{readable(one)}</Text></li>)}</ul>;
+  if (texts) return <ul class="names">{texts.map((one, i) => <li key={i}><Choice value={one} texts={chosen}><Text>{readable(one)}</Text></Choice></li>)}</ul>;
   if (/^\[\s*\]$/.test(json)) return <span class="muted">Empty list</span>;
   if (json === "null") return <span class="muted">No answer</span>;
   if (json === '""') return <span class="muted">Empty text</span>;
-  if (isText(json)) return <LongText>{readable(text(json))}</LongText>;
+  if (isText(json)) return <Choice value={text(json)} texts={chosen}><LongText>{readable(text(json))}</LongText></Choice>;
   if (long) return <LongText code>{long}</LongText>;
-  return nested ? <code class="wrap">{json}</code> : <LongText>{json}</LongText>;
+  return nested ? <code class="wrap">{json}</code> : <Choice value={json} texts={chosen}><LongText>{json}</LongText></Choice>;
 }
