@@ -2,8 +2,8 @@ package limits
 
 import "net/netip"
 
-// Holder identifies a taker of [Shares]: a project, the network of a client whose project is not known, an endpoint of the
-// proxy, or a namespace of Kubernetes. The zero Holder is a client whose network is not known. No share bounds the zero Holder.
+// Holder identifies a taker of [Shares]. A taker is a project, an endpoint of the proxy, a namespace of Kubernetes, or the
+// network of a client whose project is not known. The zero Holder is a client whose network is not known. No share bounds the zero Holder.
 type Holder struct {
 	name    string   // of a project, an endpoint or a namespace, or the text of an address that is none
 	address [16]byte // the first of a network

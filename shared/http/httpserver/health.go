@@ -25,8 +25,8 @@ type Check struct {
 	// Required makes the service not ready while the check fails. A failure of a check that is not required is only
 	// shown and logged.
 	Required bool
-	// Probe returns nil if the dependency works, and returns when its context ends, after 2 s. /readyz shows
-	// the kind of the error, or the text of a [Cause]; only the log shows the error itself.
+	// Probe returns nil if the dependency works, and returns when its context ends, after 2 s. The path
+	// /readyz shows the kind of the error, or the text of a [Cause]. Only the log shows the error itself.
 	Probe func(context.Context) error
 }
 

@@ -52,8 +52,8 @@ func (s *Service) CheckRefusals(t *testing.T, refusals []Refusal) {
 	}
 }
 
-// CheckError checks that an answer is an error of the API: its status, its code, the fields of its body after error, and
-// the headers of every error. A nil rest is not compared. If code is empty, CheckError checks only the status.
+// CheckError checks that an answer is an error of the API. CheckError compares the status, the code, the fields after error
+// and the headers of every error. A nil rest is not compared. If code is empty, CheckError checks only the status.
 func CheckError(t testing.TB, a Answer, status int, code string, rest Object) {
 	t.Helper()
 	if a.Status != status {

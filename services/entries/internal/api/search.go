@@ -21,8 +21,8 @@ const (
 	searchForm     = "words of 3 to 256 characters in all without U+0000"
 )
 
-// unstorable finds in JSON what Postgres may not be able to store: a number with an exponent of four or more digits, and
-// the escape of U+0000 in a text. The pattern consumes texts and escapes whole, so "550e8400" and "\\u0000" are allowed.
+// unstorable finds in JSON what Postgres may not be able to store. These are a number with an exponent of four or more
+// digits, and the escape of U+0000 in a text. The pattern consumes texts and escapes whole, so "550e8400" and "\\u0000" are allowed.
 var unstorable = regexp.MustCompile(`(?s)^(?:[^"]|"(?:[^"\\]|\\.)*")*?[0-9][eE][-+]?[0-9]{4}|^(?:[^\\]|\\.)*?\\u0000`)
 
 // readAnswer reads a query parameter that holds a JSON value. Values that differ only in white space or escapes give
