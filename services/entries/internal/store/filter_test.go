@@ -116,8 +116,8 @@ func TestInsightsUseTheirIndexes(t *testing.T) {
 		want        scan
 	}{
 		{"counts", "entries", counts, scan{Index: "entries_by_created_at", Rows: 500}},
-		{"counts", "progress", counts, scan{Index: "progress_by_created_at", Rows: 500}},
-		{"funnel", "progress", insightOf(funnelSQL, one, one), scan{Index: "progress_by_embeddable", Rows: 5}},
+		{"counts", "progress", counts, scan{Index: "stored_progress_by_created_at", Rows: 500}},
+		{"funnel", "progress", insightOf(funnelSQL, one, one), scan{Index: "stored_progress_by_embeddable", Rows: 5}},
 	} {
 		if got := scanOf(t, conn, tt.table, "force_custom_plan", tt.of.sql, tt.of.args); got != tt.want {
 			t.Errorf("%s, table %s: %+v, want %+v", tt.name, tt.table, got, tt.want)

@@ -9,8 +9,6 @@ ALTER TABLE events SET (autovacuum_analyze_scale_factor = 0, autovacuum_analyze_
 
 -- Insights read the progress of stored entries alone, which is the condition of these two indexes. A statement that reads
 -- the progress of one entry does not have this condition. So only the primary key serves it, without statistics, too.
-DROP INDEX progress_by_created_at;
-DROP INDEX progress_by_embeddable;
-CREATE INDEX progress_by_created_at ON progress (project_id, created_at) INCLUDE (embeddable_id, part, version, several, completed_after)
+CREATE INDEX stored_progress_by_created_at ON progress (project_id, created_at) INCLUDE (embeddable_id, part, version, several, completed_after)
     WHERE embeddable_id IS NOT NULL;
-CREATE INDEX progress_by_embeddable ON progress (project_id, embeddable_id, created_at) WHERE embeddable_id IS NOT NULL;
+CREATE INDEX stored_progress_by_embeddable ON progress (project_id, embeddable_id, created_at) WHERE embeddable_id IS NOT NULL;
