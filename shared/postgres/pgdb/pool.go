@@ -339,16 +339,21 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 // InTx runs do in a transaction (read committed). InTx commits if do returns nil. Otherwise InTx rolls back, even if do
 // panics. The error [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
 //
-// If the machine of this process is lost, Postgres ends the transaction when no live process would go on, and frees its locks.
-// Otherwise Postgres would wait for the connection's keepalive, for two hours by default.
+// If the machine of this process is lost, Postgres ends the idle transaction. Postgres does so after the longest time that a
+// transaction may take. Without this limit, its locks would stay until the connection's keepalive fails: two hours by default.
 func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx)
 	if err != nil {
 		return Fault(err)
 	}
 	defer l.release()
-	begin := fmt.Sprintf("BEGIN; SET LOCAL idle_in_transaction_session_timeout = %d", p.limit().Milliseconds())
-	err = pgx.BeginTxFunc(l.ctx, l, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return do(l.ctx, tx) })
+	err = pgx.BeginFunc(l.ctx, l, func(tx pgx.Tx) error {
+		// A statement of its own: poolers refuse a parameter of the connection.
+		if _, err := tx.Exec(l.ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", p.limit().Milliseconds())); err != nil {
+			return err
+		}
+		return do(l.ctx, tx)
+	})
 	return Fault(l.settle(pgconn.CommandTag{}, err))
 }
 
