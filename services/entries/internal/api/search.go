@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,9 +22,27 @@ const (
 	searchForm     = "words of 3 to 256 characters in all without U+0000"
 )
 
-// unstorable finds in JSON what Postgres may not be able to store. These are a number with an exponent of four or more
-// digits, and the escape of U+0000 in a text. The pattern consumes texts and escapes whole, so "550e8400" and "\\u0000" are allowed.
-var unstorable = regexp.MustCompile(`(?s)^(?:[^"]|"(?:[^"\\]|\\.)*")*?[0-9][eE][-+]?[0-9]{4}|^(?:[^\\]|\\.)*?\\u0000`)
+// greatExponent finds the exponent of a number with four or more digits.
+var greatExponent = regexp.MustCompile(`[eE][-+]?[0-9]{4}`)
+
+// storable reports whether Postgres can store a JSON value: one without U+0000 in a text, and without a great exponent.
+func storable(value any) bool {
+	switch v := value.(type) {
+	case json.Number:
+		return !greatExponent.MatchString(string(v))
+	case string:
+		return !strings.Contains(v, "\x00")
+	case []any:
+		return !slices.ContainsFunc(v, func(one any) bool { return !storable(one) })
+	case map[string]any:
+		for name, member := range v {
+			if !storable(name) || !storable(member) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // readAnswer reads a query parameter that holds a JSON value. Values that differ only in white space or escapes give
 // the same result. If the value is longer than maxAnswerBytes, or Postgres might not store it, readAnswer records a
@@ -38,7 +57,7 @@ func readAnswer(q *httpapi.Query, name string) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if !valid || err != io.EOF || len(text) > maxAnswerBytes || encoder.Encode(value) != nil || unstorable.MatchString(text) {
+	if !valid || err != io.EOF || len(text) > maxAnswerBytes || encoder.Encode(value) != nil || !storable(value) {
 		q.Fail(name, answerForm)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
