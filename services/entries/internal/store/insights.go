@@ -50,7 +50,7 @@ const (
 // statement reads, with the other filters.
 //
 // Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing. The other filters
-// select entries, and each entry leads to its progress by OFFSET 0, which leaves Postgres no other join. For a project
+// select entries, and then read the progress of each entry. OFFSET 0 keeps Postgres from another order. For a project
 // without statistics of its own, Postgres expects few entries, and would join each row of progress with all of them.
 func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
 	s := statement{args: make([]any, 1+len(places))}
