@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/lectern-dev/lectern/k8s/testing/kubetest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -47,12 +47,7 @@ func kubeconfig(t testing.TB, cfg *rest.Config) string {
 // launch starts a built operator on c, which runs until t ends.
 func launch(t testing.TB, binary, kubeconfig string, c *kubetest.Cluster, environ map[string]string) *process {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := needs.Address(t)
 	p := &process{URL: "http://" + address, log: &servicetest.Log{}, dead: make(chan struct{}), cmd: exec.Command(binary, "serve")}
 	p.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig, "WATCH_NAMESPACES=" + c.Namespace,

@@ -64,7 +64,7 @@ func (s *Stage) onClose(stop func() error) {
 
 func (s *Stage) startPostgres(ctx context.Context) {
 	folder := filepath.Join(s.Folder, "postgres")
-	s.postgres = must.Get(pglocal.Start(ctx, pglocal.Options{Dir: folder, Port: pglocal.FreePort, Settings: map[string]string{
+	s.postgres = must.Get(pglocal.Start(ctx, pglocal.Options{Dir: folder, Port: freePort(ctx), Settings: map[string]string{
 		"shared_buffers":       "1GB",
 		"max_connections":      "200",
 		"max_wal_size":         "8GB", // no checkpoint falls into a round

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -130,16 +131,7 @@ func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	needs.Long(t)
 	folder := versitygw(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = free.Close()
-	g := &gateway{t: t, binary: filepath.Join(folder, "versitygw"), port: port, folder: t.TempDir(), versions: t.TempDir(), meta: t.TempDir()}
+	g := &gateway{t: t, binary: filepath.Join(folder, "versitygw"), port: strconv.Itoa(needs.Port(t)), folder: t.TempDir(), versions: t.TempDir(), meta: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(g.folder, "lake"), 0o755); err != nil { // the bucket
 		t.Fatal(err)
 	}

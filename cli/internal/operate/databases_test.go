@@ -34,6 +34,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/golden"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // TestDatabases makes an installation's databases on a server of its own, by the printed SQL and by --apply. The
@@ -228,7 +229,7 @@ func testRefusals(t *testing.T, admin string) {
 func managedPostgres(t *testing.T) (server *pglocal.Server, admin string) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "postgres")
-	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: folder, Port: pglocal.FreePort, NoSync: true})
+	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: folder, Port: needs.Port(t), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,12 +128,7 @@ func TestExampleRegion(t *testing.T) {
 	s.MustIngest(t, "projects", servicetest.Object{"id": "pr_1", "title": "One", "region": "Asia/Kathmandu"})
 	m := &secret{folder: t.TempDir(), t: t}
 	m.write("key", first)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := needs.Address(t)
 	program(t, "client/README.md", "LECTERN_REGION_URL="+s.URL, "LECTERN_INTERNAL_API_KEY_FILE="+filepath.Join(m.folder, "key"), "LISTEN="+address)
 	get := func(project string) string {
 		resp, err := http.Get("http://" + address + "/time/" + project)

@@ -32,6 +32,7 @@ import (
 type hook struct {
 	*httptest.Server
 	t       *testing.T
+	address string   // host and port
 	secrets []string // each verifies each request
 	// fault, if set, may answer a request, and store its changes before. It reports whether it answered.
 	fault func(request int, w http.ResponseWriter, r *http.Request, store func()) bool
@@ -46,10 +47,23 @@ type hook struct {
 
 func newHook(t *testing.T, secrets ...string) *hook {
 	t.Helper()
-	h := &hook{t: t, secrets: secrets}
-	h.Server = httptest.NewServer(h)
+	h := &hook{t: t, secrets: secrets, address: needs.Address(t)}
+	h.listen()
 	t.Cleanup(func() { h.Server.Close() })
 	return h
+}
+
+// listen starts the receiver, at the same address each time.
+func (h *hook) listen() {
+	h.t.Helper()
+	listener, err := net.Listen("tcp", h.address)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Server = httptest.NewUnstartedServer(h)
+	_ = h.Listener.Close()
+	h.Listener = listener
+	h.Start()
 }
 
 // with looks at the receiver, or changes it, while it stores nothing.
@@ -527,17 +541,10 @@ func TestLongPushKilled(t *testing.T) {
 			process = run()
 			continue
 		}
-		address := h.Listener.Addr().String()
 		h.CloseClientConnections()
 		h.Server.Close()
 		process = run()
-		server := httptest.NewUnstartedServer(h)
-		var err error
-		if server.Listener, err = net.Listen("tcp", address); err != nil {
-			t.Fatal(err)
-		}
-		server.Start()
-		h.Server = server
+		h.listen()
 	}
 	h.with(func() { h.fault = nil })
 	want := copyOf(t, []byte(strings.Join(feedOf(t, environ), "\n")))

@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 func TestConfig(t *testing.T) {
@@ -197,7 +198,7 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 	}))
 	defer hanging.Close()
 	r := run(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "2s"}, map[routes.Service]string{
-		routes.Entries: closedPort(t), routes.Embeddables: dying.Listener.Addr().String(), routes.Proxy: dying.Listener.Addr().String(),
+		routes.Entries: needs.Address(t), routes.Embeddables: dying.Listener.Addr().String(), routes.Proxy: dying.Listener.Addr().String(),
 		routes.Experiments: hanging.Listener.Addr().String(),
 	})
 	const away = "The service cannot answer right now. Try again shortly."

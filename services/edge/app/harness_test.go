@@ -115,17 +115,6 @@ func (r running) gateway(t *testing.T) func(client, path string, headers ...stri
 	}
 }
 
-// closedPort returns an address where nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return l.Addr().String()
-}
-
 // get sends a request on a new connection and reads the whole answer.
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()

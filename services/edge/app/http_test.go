@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // clientOver returns a client for one version of HTTP, without TLS.
@@ -225,7 +226,7 @@ func TestErrorsHaveCORS(t *testing.T) {
 	served := func(_ routes.Service, w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") }
 	environ := map[string]string{"CORS_ALLOWED_ORIGINS": "https://app.example"}
 	r := start(t, environ, served, routes.Entries)
-	down := run(t, environ, map[routes.Service]string{routes.Entries: closedPort(t)})
+	down := run(t, environ, map[routes.Service]string{routes.Entries: needs.Address(t)})
 	off := start(t, nil, served, routes.Entries)
 	for _, tt := range []struct {
 		name, method, url, origin string

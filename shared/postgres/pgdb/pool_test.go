@@ -24,6 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/postgres/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -247,13 +248,7 @@ func TestPreparedStatementsGone(t *testing.T) {
 }
 
 func TestOpenDoesNotNeedTheServer(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	p := pgtest.Pool(t, "postgres://u:secret@"+addr+"/db?sslmode=disable", pgdb.Options{})
+	p := pgtest.Pool(t, "postgres://u:secret@"+needs.Address(t)+"/db?sslmode=disable", pgdb.Options{})
 	if err := p.Ping(t.Context()); !isUnavailable(err) {
 		t.Errorf("no server: %v, want unavailable", err)
 	}

@@ -24,8 +24,6 @@ const (
 
 	// NoTCP is the value of Options.Port for a server with a socket only.
 	NoTCP = 0
-	// FreePort is the value of Options.Port for any free TCP port, which [Server.Port] then returns.
-	FreePort = -1
 
 	socketName = ".s.PGSQL.65535" // the longest possible name
 
@@ -44,8 +42,7 @@ type Options struct {
 	// hash of the path.
 	Dir string
 
-	// Port is the TCP port on 127.0.0.1: a number, NoTCP (the default) for the Unix socket only, or FreePort for any
-	// free one.
+	// Port is the TCP port on 127.0.0.1, or NoTCP (the default) for the Unix socket only.
 	Port int
 
 	// NoSync disables fsync to make tests faster. A crash of the machine may lose data, but a killed server still
@@ -107,25 +104,10 @@ func launch(ctx context.Context, o Options, makeData func(*Server) error) (_ *Se
 	if err := makeData(s); err != nil {
 		return nil, fmt.Errorf("start Postgres: %w", err)
 	}
-	// Another program may take a free port. So the port is chosen last, just before the server listens there.
-	if s.port == FreePort {
-		if s.port, err = freePort(ctx); err != nil {
-			return nil, fmt.Errorf("start Postgres: %w", err)
-		}
-	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-func freePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // URL returns the URL of the database db for user, through the Unix socket, without a password.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 func testContext(t *testing.T) context.Context {
@@ -81,7 +83,7 @@ func makeTable(t *testing.T, s *Server) {
 
 func TestTCPAsksForThePassword(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Port: FreePort})
+	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Port: needs.Port(t)})
 	if err := s.EnsureRole(testContext(t), `odd "name"`); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +166,7 @@ func TestCache(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(cache), 0o700); err != nil { // the server's user cannot enter this folder
 		t.Fatal(err)
 	}
-	first := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: FreePort})
+	first := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: needs.Port(t)})
 	makeTable(t, first)
 	archives, err := filepath.Glob(filepath.Join(cache, "*"))
 	if err != nil || len(archives) != 1 {
@@ -174,7 +176,7 @@ func TestCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: FreePort})
+	second := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Cache: cache, Port: needs.Port(t)})
 	if got := mustQuery(t, second.TCPURL(Superuser, "postgres"), `SELECT count(*)::text FROM pg_tables WHERE tablename = 'kept'`); got != "0" || second.password != first.password {
 		t.Errorf("the second server has %s tables of the first", got)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/postgres/migrate"
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // bound is the time limit of each step in this package.
@@ -98,7 +99,7 @@ func Private(t testing.TB, settings map[string]string) *Instance {
 			t.Skip("pgtest: this test needs a plain Postgres of its own, and this run uses Citus")
 		}
 	}
-	i, err := launch(settings, pglocal.FreePort)
+	i, err := launch(settings, needs.Port(t))
 	requirePostgres(t, err)
 	t.Cleanup(func() {
 		if err := i.close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/postgres/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps acknowledged writes when it
@@ -24,7 +25,7 @@ func PrivatePrimary(t testing.TB) *Instance {
 // Standby returns a streaming standby of i for t alone, with the settings of i.
 func (i *Instance) Standby(t testing.TB) *Instance {
 	t.Helper()
-	s, err := startIn(pglocal.Options{Port: pglocal.FreePort},
+	s, err := startIn(pglocal.Options{Port: needs.Port(t)},
 		func(ctx context.Context, o pglocal.Options) (*pglocal.Server, error) {
 			return pglocal.Standby(ctx, i.Server, o)
 		})

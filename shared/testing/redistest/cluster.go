@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 )
 
 // slots is the number of hash slots of a cluster.
@@ -70,15 +71,11 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// clusterNode returns the arguments of a node. It chooses a free port for the cluster bus, because the default, 10,000
+// clusterNode returns the arguments of a node. It takes another port for the cluster bus, because the default, 10,000
 // above the node's port, may not exist.
 func clusterNode(s *Server) ([]string, error) {
-	bus, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	return []string{
-		"--port", strconv.Itoa(s.port), "--cluster-port", strconv.Itoa(bus), "--bind", "127.0.0.1",
+		"--port", strconv.Itoa(s.port), "--cluster-port", strconv.Itoa(needs.Port(s.t)), "--bind", "127.0.0.1",
 		"--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no",
 		"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(int(nodeTimeout.Milliseconds())),
 		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",

@@ -67,25 +67,13 @@ func Start(t testing.TB, args ...string) *Server {
 func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	t.Helper()
 	binary := needs.Program(t, "run scripts/setup redis", "redis-server")
-	var err error
-	s := &Server{t: t}
-	// Another process may take the port between the choice and the start.
-	const attempts = 5
-	for range attempts {
-		if s.port, err = freePort(); err != nil {
-			break
-		}
-		s.dir = t.TempDir()
-		var args []string
-		if args, err = arguments(s); err != nil {
-			break
-		}
-		s.args = append([]string{binary}, args...)
-		if s.process, err = s.launch(); err == nil {
-			break
-		}
-	}
+	s := &Server{t: t, port: needs.Port(t), dir: t.TempDir()}
+	args, err := arguments(s)
 	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	s.args = append([]string{binary}, args...)
+	if s.process, err = s.launch(); err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
 	s.URL = config.NewServerURL("redis://127.0.0.1:" + strconv.Itoa(s.port))
@@ -248,13 +236,4 @@ func run(binary string, args []string) (*process, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/needs"
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -92,6 +93,7 @@ type Service struct {
 func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, common func(*C) *service.Config, environ map[string]string) *Service {
 	t.Helper()
 	all := b.Environ()
+	all["LISTEN_PUBLIC"] = needs.Address(t) // so that a later service of t can listen there
 	maps.Copy(all, environ)
 	var cfg C
 	if err := config.Load(&cfg, all); err != nil {
