@@ -36,7 +36,6 @@ export function connect({ apiKey = session.peek()?.key, attempts = 6, onRetry, o
       const answer = await remembered(String(input), init);
       const sent = new Headers(init?.headers).get("Authorization")?.slice("Bearer ".length);
       if (sent && answer.status === 401) await checkRefusal(sent);
-      if (answer.headers.has("RateLimit")) limited.value = answer.headers;
       onAnswer?.(answer, String(input));
       return answer;
     },
@@ -56,6 +55,7 @@ async function remembered(url: string, init: RequestInit = {}): Promise<Response
   const before = init.method === "GET" ? answers.get(name) : undefined;
   if (before) headers.set("If-None-Match", before.etag);
   const answer = await fetch(url, { ...init, headers });
+  if (answer.headers.has("RateLimit")) limited.value = answer.headers;
   if (before && answer.status === 304) return new Response(before.body, { headers: before.headers });
   const etag = answer.headers.get("ETag");
   if (answer.ok && etag && init.method === "GET") {
