@@ -89,6 +89,10 @@ func TestLongAnswers(t *testing.T) {
 	b.click("section[data-key=comment] input")
 	b.run(chromedp.KeyEvent("comment 19\r"))
 	b.until("the entry with this comment", `document.querySelectorAll("tr[data-entry]").length === 1 && location.search.includes("search=comment+19") && location.search.includes("days=0")`)
+	b.until("a column with the title of its question, and the text of the choice", `[...document.querySelectorAll("thead th")].some(e => e.innerText === "Which colour?") && document.querySelector("td[data-name='Which colour?']").innerText === "Leaf green"`)
+	b.clickText("Columns")
+	b.until("the title in the choice of columns", `[...document.querySelectorAll("dialog li")].some(e => e.innerText.includes("Which colour?"))`)
+	b.clickText("Done")
 	b.run(chromedp.NavigateBack())
 
 	// Each number in a range opens its entries.

@@ -73,9 +73,9 @@ func TestLongAnswersDropsAndVersionsOpenTheirEntries(t *testing.T) {
 		want                int
 		chip                string
 	}{
-		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(1) a", 86, "How large?: 100"},
-		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(2) a", 44, `How large?: "100"`},
-		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(3) a", 43, `How large?: a "b"`},
+		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(1) a", 86, "How large? 100"},
+		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(2) a", 44, `How large? "100"`},
+		{"answers/", `document.querySelector("[data-answered='130']")`, ".values tbody tr:nth-child(3) a", 43, `How large? a "b"`},
 		{"funnel/", find(w, "funnel").shown, "table.funnel tbody tr:nth-child(2) .number a", 44, "furthest page 2"},
 		{"funnel/", find(w, "funnel").shown, "table.funnel tbody tr:nth-child(3) .number a", 21, "furthest page 3"},
 		{"funnel/", find(w, "funnel").shown, "table.versions tbody tr:nth-child(1) a", 65, "version 2"},

@@ -39,7 +39,7 @@ func TestLongTabsShareRequests(t *testing.T) {
 	for _, tt := range []struct{ tab, shown, asks string }{
 		{"Answers", find(w, "answers").shown, "/embeddables/" + solar + " /entries-answers /entries-answers"},
 		{"Versions", find(w, "embeddable").shown, "/embeddables/" + solar + " /embeddables/" + solar + "/versions /embeddables/" + solar + "/versions/3 /embeddables/" + solar + "/versions/4"},
-		{"Entries", `document.querySelectorAll("tr[data-entry]").length === 50 && document.querySelector("[data-total]")`, "/entries /entries-counts"},
+		{"Entries", `document.querySelectorAll("tr[data-entry]").length === 50 && document.querySelector("[data-total]")`, "/embeddables/" + solar + " /entries /entries-counts"},
 		{"Funnel", find(w, "funnel").shown, "/entries-funnel /entries-funnel"},
 	} {
 		before := len(b.seen())

@@ -18,7 +18,7 @@ test("a number and a text of the same digits differ", () => {
   assert.equal(readable("100 kg"), "100 kg");
   assert.equal(text("null"), "");
   assert.equal(words('["a","b"]'), "a, b");
-  assert.deepEqual(["true", "false", '"true"', "null"].map(words), ["Yes", "No", "true", ""]);
+  assert.deepEqual(["true", "false", '"true"', "null"].map((json) => words(json)), ["Yes", "No", "true", ""]);
 });
 
 test("titles are names, or the first answers that are no white space", () => {

@@ -1,6 +1,7 @@
 // Reads entry_data: JSON of a visitor, within a text. Members keep the wording of the source, so that no
 // number loses digits and no depth of nesting matters.
 import type { Entry } from "@lectern/client";
+import type { Texts } from "./questions.ts";
 
 /** How many answers are columns of a file at most: the most frequent ones. */
 const mostColumns = 1000;
@@ -91,8 +92,9 @@ export function textsOf(json: string): string[] | undefined {
 /** readable writes a text of a visitor. A text that reads as a number or another value of JSON is in quotes, so that the two differ. */
 export const readable = (value: string): string => (value.length < 100 && /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null|[[{"].*)$/s.test(value) ? JSON.stringify(value) : value);
 
-/** words writes a member in one line for people, a list of texts with commas. */
-export const words = (json: string): string => json === "true" ? "Yes" : json === "false" ? "No" : textsOf(json)?.join(", ") ?? text(json);
+/** words writes a member in one line for people: the texts of choices, if there are some, and a list of texts with commas. */
+export const words = (json: string, texts?: Texts): string =>
+  texts?.get(text(json)) ?? (json === "true" ? "Yes" : json === "false" ? "No" : textsOf(json)?.map((one) => texts?.get(one) ?? one).join(", ") ?? text(json));
 
 /** How deep lines of nested JSON are indented at most: the text would grow with the square of the depth. */
 const deepest = 20;

@@ -1,9 +1,9 @@
 // Makes files of entries. A file is given only after everything was read. Loaded when the visitor downloads.
 import { APIError, type Client, type Embeddable, type EmbeddableWithDefinition, type Entry } from "@lectern/client";
-import { type Answers, answersOf, Names, text, textsOf, words } from "./answers.ts";
+import { type Answers, answersOf, Names, text, words } from "./answers.ts";
 import { nameOf } from "./names.ts";
 import { zone } from "./preferences.ts";
-import { type Asked, askedIn, choicesIn, inOrder } from "./questions.ts";
+import { type Asked, askedIn, choicesIn, inOrder, type Texts } from "./questions.ts";
 import { clock, isoDay } from "./time.ts";
 
 /** A file's entries are kept in pieces outside of the script's memory, each of at most so many entries and characters. */
@@ -170,8 +170,8 @@ export function reading(entries: Entries, forms: readonly EmbeddableWithDefiniti
   const choices = new Map(forms.map(({ embeddable_id, json_string_prod }) => [embeddable_id, choicesIn(json_string_prod, keys)]));
   const comma = (1.5).toLocaleString().includes(",");
   const time = (at: string) => `${isoDay(Date.parse(at))} ${clock(Date.parse(at))}`;
-  const cell = (json: string, texts: ReadonlyMap<string, string> | undefined) => {
-    const said = /^\[\s*\]$/.test(json) ? "" : textsOf(json)?.map((one) => texts?.get(one) ?? one).join(", ") ?? texts?.get(text(json)) ?? words(json);
+  const cell = (json: string, texts: Texts | undefined) => {
+    const said = /^\[\s*\]$/.test(json) ? "" : words(json, texts);
     const safe = safeText(said);
     return comma && said === json && number.test(safe) ? safe.replace(".", ",") : safe;
   };

@@ -1,12 +1,13 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { type Answers, answersOf, encodeNames, Names, words } from "../answers.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
 import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
 import { useLoad } from "../load.ts";
-import { useEmbeddables, useNames } from "../names.ts";
+import { useAsked, useEmbeddables, useNames } from "../names.ts";
 import { fixedSpan } from "../period.ts";
+import type { Texts } from "../questions.ts";
 import { address, filter, filtered, here } from "../router.ts";
 import { count } from "../time.ts";
 import { Columns } from "../ui/columns.tsx";
@@ -25,8 +26,9 @@ import { type Column, Table } from "../ui/table.tsx";
 const rows = 50;
 /** How many answers are columns before the visitor chooses. */
 const defaultColumns = 4;
-/** How much of an answer a cell draws, in characters. */
+/** How much of an answer a cell draws, and of the title of a question the head of its column, in characters. */
 const longestCell = 120;
+const longestHead = 60;
 
 // The cursors of the pages that were read, so that the next page begins where one ended.
 const cursors = new Map<string, string>();
@@ -169,14 +171,18 @@ function Pager({ label, page, shown, more, total, countAll }: { label: string; p
 
 function EntryTable({ project, entries, columns, chosen }: { project: string; entries: Entry[]; columns: string[]; chosen: Chosen }) {
   const title = useNames(project);
+  const { asked, texts } = useAsked(project, chosen.query.embeddable_id ?? "", useMemo(() => columns, [JSON.stringify(columns)]));
   const updated = chosen.order.sort === "updated_at";
   const rows = entries.map((entry) => ({ entry, answers: answersOf(entry.entry_data) }));
   type Row = (typeof rows)[number];
-  const answer = (name: string, i: number): Column<Row> => ({
-    name: name || "(no name)",
-    head: <Text>{name || "(no name)"}</Text>,
-    cell: ({ entry, answers }) => (answers ? <Cell json={answers.get(name)} /> : i === 0 && <Raw data={entry.entry_data} />),
-  });
+  const answer = (key: string, i: number): Column<Row> => {
+    const title = asked.get(key)?.title || key || "(no name)";
+    return {
+      name: title.slice(0, longestHead),
+      head: <Text most={longestHead}>{title}</Text>,
+      cell: ({ entry, answers }) => (answers ? <Cell json={answers.get(key)} texts={texts.get(key)} /> : i === 0 && <Raw data={entry.entry_data} />),
+    };
+  };
   const summary = (answers: Answers) => [...answers].filter(([, json]) => words(json)).slice(0, 8).map(([name, json]) => <span key={name}><Text>{name.slice(0, 40)}</Text> <b><Text>{words(json).slice(0, 40)}</Text></b></span>);
   const ofAll: Column<Row>[] = [
     { name: "Answers", kind: "answered whole", cell: ({ entry, answers }) => (answers ? summary(answers) : <Raw data={entry.entry_data} />) },
@@ -207,7 +213,7 @@ function Raw({ data }: { data: string }) {
   );
 }
 
-function Cell({ json }: { json: string | undefined }) {
+function Cell({ json, texts }: { json: string | undefined; texts: Texts | undefined }) {
   if (json === undefined || json === "null") return <span class="muted">–</span>;
-  return <Text most={longestCell}>{words(json)}</Text>;
+  return <Text most={longestCell}>{words(json, texts)}</Text>;
 }

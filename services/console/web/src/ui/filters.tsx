@@ -39,7 +39,8 @@ export function Filters({ project, embeddable, of }: Props) {
 /** Answered shows an answer with the title of its question, or with the key if the definition has no title. */
 function Answered({ project, embeddable = "", name, json }: { project: string; embeddable: string | undefined; name: string | undefined; json: string }) {
   const { asked, texts } = useAsked(project, embeddable, useMemo(() => (name ? [name] : []), [name]));
-  return <><Text most={longest}>{name ? asked.get(name)?.title || name : "answer"}</Text>: <Text most={longest}>{written(json, texts.get(name ?? ""))}</Text></>;
+  const title = name ? asked.get(name)?.title || name : "answer";
+  return <><Text most={longest}>{title}</Text>{title.endsWith("?") ? " " : ": "}<Text most={longest}>{written(json, texts.get(name ?? ""))}</Text></>;
 }
 
 /** from returns the choices of a filter. */

@@ -63,7 +63,7 @@ interface Row {
 const longest = 300;
 
 /** written writes an answer for people: the text of a choice, or else the value. */
-export const written = (json: string, texts: Texts | undefined): string => (texts?.get(text(json)) ?? (isText(json) ? readable(text(json)) || "(empty text)" : words(json))).slice(0, longest);
+export const written = (json: string, texts: Texts | undefined): string => (texts?.get(text(json)) ?? (isText(json) ? readable(text(json)) || "(empty text)" : words(json, texts))).slice(0, longest);
 
 /** rowsOf makes a row of each value, with the list of the entries that have it. */
 function rowsOf({ project, of, name, texts, given: { values }, before }: Props, sorted = values): Row[] {

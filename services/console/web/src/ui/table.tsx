@@ -35,14 +35,14 @@ export function Table<T>({ columns, rows, kind, region, around = "", id, attribu
     <table class={kind} role="table">
       <thead role="rowgroup">
         <tr role="row">
-          {shown.map(({ name, head = name, kind }) => <th key={name} role="columnheader" scope="col" class={kind}>{head}</th>)}
+          {shown.map(({ name, head = name, kind }, column) => <th key={column} role="columnheader" scope="col" class={kind}>{head}</th>)}
         </tr>
       </thead>
       <tbody role="rowgroup">
         {rows.map((row, i) => (
           <tr key={id ? id(row) : i} role="row" {...attributes?.(row)}>
-            {shown.map(({ name, kind, heads, cell }) =>
-              heads ? <th key={name} role="rowheader" scope="row" class={kind}>{cell(row)}</th> : <td key={name} role="cell" class={kind} data-name={name}>{cell(row)}</td>,
+            {shown.map(({ name, kind, heads, cell }, column) =>
+              heads ? <th key={column} role="rowheader" scope="row" class={kind}>{cell(row)}</th> : <td key={column} role="cell" class={kind} data-name={name}>{cell(row)}</td>,
             )}
           </tr>
         ))}
