@@ -14,7 +14,7 @@ import { Filters } from "../ui/filters.tsx";
 import { Given, written } from "../ui/given.tsx";
 import { EmbeddableHead, InPeriod } from "../ui/frame.tsx";
 import { OverTime } from "../ui/overtime.tsx";
-import { Change, More, Opened, Text } from "../ui/parts.tsx";
+import { Change, More, Opened, QuestionName, Text } from "../ui/parts.tsx";
 import { Empty, Loaded, Problem } from "../ui/state.tsx";
 
 /** How many values of each question are read: as many as the API lists. */
@@ -165,7 +165,7 @@ const longestTitle = 120;
 function Section({ project, of, span, question: { key, title, texts, given } }: { project: string; of: Of; span: Span; question: Question }) {
   return (
     <section class="card" data-key={key}>
-      <h2 tabIndex={-1}><Text>{title || key}</Text> {title && <code class="muted"><Text>{key}</Text></code>}</h2>
+      <h2 tabIndex={-1}><QuestionName title={title} name={key} /></h2>
       {given ? (
         <Given project={project} of={of} name={key} title={title} texts={texts} given={given.now} before={given.before} />
       ) : (

@@ -2,11 +2,8 @@
 import { useMemo } from "preact/hooks";
 import type { Answers } from "../answers.ts";
 import { useAsked } from "../names.ts";
-import { Text } from "./parts.tsx";
+import { QuestionName } from "./parts.tsx";
 import { Value } from "./value.tsx";
-
-/** How much of a key or a title is drawn, in characters. */
-const longestName = 200;
 
 interface Props {
   project: string;
@@ -23,15 +20,12 @@ export function AnswerList({ project, embeddable, answers, most }: Props) {
   const { asked, texts } = useAsked(project, embeddable, useMemo(() => shown.map(([key]) => key), [shown]));
   return (
     <dl class="answers">
-      {shown.map(([key, json]) => {
-        const title = asked.get(key)?.title;
-        return (
-          <div key={key}>
-            <dt>{title ? <><Text most={longestName}>{title}</Text> <code><Text most={longestName}>{key}</Text></code></> : <Text most={longestName}>{key || "(no name)"}</Text>}</dt>
-            <dd><Value json={json} texts={texts.get(key)} /></dd>
-          </div>
-        );
-      })}
+      {shown.map(([key, json]) => (
+        <div key={key}>
+          <dt><QuestionName title={asked.get(key)?.title} name={key} /></dt>
+          <dd><Value json={json} texts={texts.get(key)} /></dd>
+        </div>
+      ))}
     </dl>
   );
 }

@@ -6,11 +6,8 @@ import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
 import { count, counted } from "../time.ts";
 import { Dialog } from "./dialogs.tsx";
-import { Text } from "./parts.tsx";
+import { QuestionName } from "./parts.tsx";
 import { Loaded } from "./state.tsx";
-
-/** How much of a title is drawn, in characters. */
-const longestTitle = 200;
 
 interface Props {
   project: string;
@@ -27,7 +24,6 @@ export function Columns({ project, of, chosen, choose, close }: Props) {
   const [search, setSearch] = useState("");
   const load = useLoad(({ client, signal }) => questions(client, project, of, signal), ["questions", project, of]);
   const { asked } = useAsked(project, of.embeddable_id, useMemo(() => load.value?.map(({ key }) => key) ?? [], [load.value]));
-  const titleOf = (key: string) => asked.get(key)?.title || key;
   const toggle = (name: string) => choose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <Dialog label="Columns" close={close}>
@@ -35,7 +31,7 @@ export function Columns({ project, of, chosen, choose, close }: Props) {
       <input type="search" autofocus aria-label="Search the answers" placeholder="Search" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
       <Loaded load={load} what="the answers" rows={4}>
         {(keys) => {
-          const listed = keys.filter(({ key }) => `${titleOf(key)} ${key}`.toLowerCase().includes(search.trim().toLowerCase()));
+          const listed = keys.filter(({ key }) => `${asked.get(key)?.title ?? ""} ${key}`.toLowerCase().includes(search.trim().toLowerCase()));
           return (
             <>
               <p class="muted small">{counted(keys.length, "answer", "answers")}, each with the number of entries that have it. A new column comes last.</p>
@@ -44,7 +40,7 @@ export function Columns({ project, of, chosen, choose, close }: Props) {
                   <li key={key}>
                     <label>
                       <input type="checkbox" checked={chosen.includes(key)} onChange={() => toggle(key)} />
-                      <Text most={longestTitle}>{titleOf(key)}</Text>
+                      <span><QuestionName title={asked.get(key)?.title} name={key} /></span>
                       <small class="muted number">{count(entries)}</small>
                     </label>
                   </li>

@@ -29,6 +29,9 @@ export function Text({ children, most = longestText }: { children: string; most?
   return <bdi>{children.length <= most ? children : `${children.slice(0, most)}…`}</bdi>;
 }
 
+/** QuestionName names a question by its title and the key of its answers, or by the key alone if the definition has no title. */
+export const QuestionName = ({ title, name }: { title: string | undefined; name: string }) => (title ? <><Text>{title}</Text> <code class="muted"><Text>{name}</Text></code></> : <Text>{name || "(no name)"}</Text>);
+
 /** PageHead is the title of a page, with the parts to its right. It also names the window. */
 export function PageHead({ title, lead, children }: { title: string; lead?: ComponentChildren; children?: ComponentChildren }) {
   useEffect(() => {
