@@ -21,16 +21,17 @@ export function useNames(project: string): (id: string) => string {
   }, [value]);
 }
 
-/** useAsked reads the questions in the definition of an embeddable, and the texts of their choices, by the keys of their answers. It is ready once they are read, or cannot be read: answers do not wait for a service that is not available. */
+/** useAsked reads questions and the texts of their choices in the definition of an embeddable, by the keys of the answers. ready says that the definition is read, or cannot be read: answers do not wait for a service that is not available. */
 export function useAsked(project: string, id: string, keys: readonly string[]): { asked: ReadonlyMap<string, Asked>; texts: ReadonlyMap<string, Texts>; ready: boolean } {
   const embeddables = useEmbeddables(project);
   const stored = embeddables.value?.some((one) => one.embeddable_id === id) ?? false;
   const load = useLoad(({ client, signal }) => client.embeddable(project, id, { signal }), ["embeddable", project, id], stored);
   const reading = ({ state, value, waiting }: Load<unknown>) => state === "loading" && value === undefined && !waiting;
   const definition = load.value?.json_string_prod ?? "";
+  const same = [definition, JSON.stringify(keys)]; // a caller may make the list of keys again
   return {
-    asked: useMemo(() => askedIn(definition, keys), [definition, keys]),
-    texts: useMemo(() => choicesIn(definition, keys), [definition, keys]),
+    asked: useMemo(() => askedIn(definition, keys), same),
+    texts: useMemo(() => choicesIn(definition, keys), same),
     ready: !reading(embeddables) && !(stored && reading(load)),
   };
 }

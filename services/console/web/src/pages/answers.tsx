@@ -52,8 +52,7 @@ function useBoth<T>(of: Of, { before }: Span, read: (reading: Reading, of: Of) =
 function Answered({ project, of, span }: { project: string; of: Of; span: Span }) {
   // One request of each period has the answers to the first 100 questions.
   const { now, before } = useBoth(of, span, ({ client, signal }, of) => client.answerKeys(project, { ...of, values: mostValues }, { signal }), ["all answers", project]);
-  const keys = useMemo(() => now.value?.keys.map(({ key }) => key) ?? [], [now.value]);
-  const { asked, texts, ready } = useAsked(project, of.embeddable_id, keys);
+  const { asked, texts, ready } = useAsked(project, of.embeddable_id, now.value?.keys.map(({ key }) => key) ?? []);
   return (
     <Loaded load={ready ? now : { ...now, state: "loading", value: undefined }} what="the answers" rows={6}>
       {(all) => {

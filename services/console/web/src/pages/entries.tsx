@@ -1,6 +1,6 @@
 // The entries of a project: a page of a table at a time, with filters, answers as columns, and downloads.
 import type { Entry, EntryQuery } from "@lectern/client";
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Answers, answersOf, encodeNames, Names, words } from "../answers.ts";
 import { type Chosen, chosenIn, filters, lastPage, ofEmbeddable, orders } from "../filters.ts";
 import { created, lengthOf, mostCounted, usePeriod, useSpan } from "../insights.ts";
@@ -171,15 +171,15 @@ function Pager({ label, page, shown, more, total, countAll }: { label: string; p
 
 function EntryTable({ project, entries, columns, chosen }: { project: string; entries: Entry[]; columns: string[]; chosen: Chosen }) {
   const title = useNames(project);
-  const { asked, texts } = useAsked(project, chosen.query.embeddable_id ?? "", useMemo(() => columns, [JSON.stringify(columns)]));
+  const { asked, texts } = useAsked(project, chosen.query.embeddable_id ?? "", columns);
   const updated = chosen.order.sort === "updated_at";
   const rows = entries.map((entry) => ({ entry, answers: answersOf(entry.entry_data) }));
   type Row = (typeof rows)[number];
   const answer = (key: string, i: number): Column<Row> => {
-    const title = asked.get(key)?.title || key || "(no name)";
+    const name = asked.get(key)?.title || key || "(no name)";
     return {
-      name: title.slice(0, longestHead),
-      head: <Text most={longestHead}>{title}</Text>,
+      name: name.slice(0, longestHead),
+      head: <Text most={longestHead}>{name}</Text>,
       cell: ({ entry, answers }) => (answers ? <Cell json={answers.get(key)} texts={texts.get(key)} /> : i === 0 && <Raw data={entry.entry_data} />),
     };
   };

@@ -1,5 +1,4 @@
 // The answers of one entry, each with the title of its question.
-import { useMemo } from "preact/hooks";
 import type { Answers } from "../answers.ts";
 import { useAsked } from "../names.ts";
 import { QuestionName } from "./parts.tsx";
@@ -16,8 +15,8 @@ interface Props {
 
 /** AnswerList lists the first answers of an entry. A question that the definition does not have is shown by its key. */
 export function AnswerList({ project, embeddable, answers, most }: Props) {
-  const shown = useMemo(() => [...answers].slice(0, most), [answers, most]);
-  const { asked, texts } = useAsked(project, embeddable, useMemo(() => shown.map(([key]) => key), [shown]));
+  const shown = [...answers].slice(0, most);
+  const { asked, texts } = useAsked(project, embeddable, shown.map(([key]) => key));
   return (
     <dl class="answers">
       {shown.map(([key, json]) => (

@@ -1,6 +1,6 @@
 // The choice of answers that are columns of the table.
 import type { AnswerQuery } from "@lectern/client";
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { questions } from "../insights.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
@@ -23,7 +23,7 @@ interface Props {
 export function Columns({ project, of, chosen, choose, close }: Props) {
   const [search, setSearch] = useState("");
   const load = useLoad(({ client, signal }) => questions(client, project, of, signal), ["questions", project, of]);
-  const { asked } = useAsked(project, of.embeddable_id, useMemo(() => load.value?.map(({ key }) => key) ?? [], [load.value]));
+  const { asked } = useAsked(project, of.embeddable_id, load.value?.map(({ key }) => key) ?? []);
   const toggle = (name: string) => choose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <Dialog label="Columns" close={close}>

@@ -1,5 +1,5 @@
 // The filters that all figures and lists of entries have in common: as chips, and a dialog that adds them.
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { inOrder, type Narrowed } from "../questions.ts";
 import { useLoad } from "../load.ts";
 import { useAsked } from "../names.ts";
@@ -38,7 +38,7 @@ export function Filters({ project, embeddable, of }: Props) {
 
 /** Answered shows an answer with the title of its question, or with the key if the definition has no title. */
 function Answered({ project, embeddable = "", name, json }: { project: string; embeddable: string | undefined; name: string | undefined; json: string }) {
-  const { asked, texts } = useAsked(project, embeddable, useMemo(() => (name ? [name] : []), [name]));
+  const { asked, texts } = useAsked(project, embeddable, name ? [name] : []);
   const title = name ? asked.get(name)?.title || name : "answer";
   return <><Text most={longest}>{title}</Text>{title.endsWith("?") ? " " : ": "}<Text most={longest}>{written(json, texts.get(name ?? ""))}</Text></>;
 }
@@ -67,7 +67,7 @@ function Adding({ project, embeddable, of, close }: Props & { close: () => void 
     },
     ["filters", project, embeddable],
   );
-  const { asked, texts } = useAsked(project, embeddable ?? "", useMemo(() => load.value?.keys.map(({ key }) => key) ?? [], [load.value]));
+  const { asked, texts } = useAsked(project, embeddable ?? "", load.value?.keys.map(({ key }) => key) ?? []);
   return (
     <Dialog label="Add filter" close={close}>
       <h2>Add filter</h2>

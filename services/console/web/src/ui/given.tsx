@@ -10,7 +10,7 @@ import { count, counted, percent } from "../time.ts";
 import { useState } from "preact/hooks";
 import { Share } from "./bars.tsx";
 import { Latest } from "./latest.tsx";
-import { Change, More, Opened, Text } from "./parts.tsx";
+import { Change, More, Named, Opened } from "./parts.tsx";
 import { Table } from "./table.tsx";
 
 interface Props {
@@ -137,7 +137,7 @@ function Counts({ heading, rows, others, answered, changes = false, complete = f
         kind="values"
         rows={!all ? rows.slice(0, rowsAtFirst) : others > 0 ? [...rows, { name: "Other answers", entries: others, other: true }] : rows}
         columns={[
-          { name: heading, heads: true, cell: ({ name, value, entries, other }) => <div><span class={other ? "muted" : "wrap"}><Text>{name}</Text>{value !== undefined && <> <code class="muted"><Text>{value}</Text></code></>}</span> <Share first={other ? 0 : entries / answered} second={other ? entries / answered : 0} /></div> },
+          { name: heading, heads: true, cell: ({ name, value, entries, other }) => <div><span class={other ? "muted" : "wrap"}><Named name={name} code={value} /></span> <Share first={other ? 0 : entries / answered} second={other ? entries / answered : 0} /></div> },
           { name: "Entries", kind: "number", cell: ({ entries, to }) => (to ? <a href={to}>{count(entries)}</a> : count(entries)) },
           { name: "Share", kind: "number", cell: ({ entries }) => percent(entries / answered) },
           changes && { name: "Change", kind: "number muted", cell: ({ entries, old }) => (old === undefined ? "–" : <Change now={entries / answered} old={old} points />) },

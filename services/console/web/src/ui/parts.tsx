@@ -29,8 +29,11 @@ export function Text({ children, most = longestText }: { children: string; most?
   return <bdi>{children.length <= most ? children : `${children.slice(0, most)}…`}</bdi>;
 }
 
+/** Named shows a text for people, followed by what the data has in its place. */
+export const Named = ({ name, code }: { name: string; code: string | undefined }) => <><Text>{name}</Text>{code !== undefined && <> <code class="muted"><Text>{code}</Text></code></>}</>;
+
 /** QuestionName names a question by its title and the key of its answers, or by the key alone if the definition has no title. */
-export const QuestionName = ({ title, name }: { title: string | undefined; name: string }) => (title ? <><Text>{title}</Text> <code class="muted"><Text>{name}</Text></code></> : <Text>{name || "(no name)"}</Text>);
+export const QuestionName = ({ title, name }: { title: string | undefined; name: string }) => <Named name={title || name || "(no name)"} code={title ? name : undefined} />;
 
 /** PageHead is the title of a page, with the parts to its right. It also names the window. */
 export function PageHead({ title, lead, children }: { title: string; lead?: ComponentChildren; children?: ComponentChildren }) {

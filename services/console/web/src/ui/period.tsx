@@ -37,6 +37,7 @@ export function PeriodFilter({ period }: { period: Period }) {
 export function spanText({ from, until, past, days }: Span): string {
   const last = until === undefined ? undefined : until - 1;
   if (from === undefined && last === undefined) return "All time";
-  const dates = `${from !== undefined && last !== undefined ? days === 1 ? day(from) : `${day(from)} to ${day(last)}` : from !== undefined ? `Since ${day(from)}` : `Until ${day(last ?? 0)}`} (${zone.value})`;
+  const range = from === undefined ? `Until ${day(last ?? 0)}` : last === undefined ? `Since ${day(from)}` : days === 1 ? day(from) : `${day(from)} to ${day(last)}`;
+  const dates = `${range} (${zone.value})`;
   return past ? `There is no entry in the last ${counted(days, "day", "days")}. Shown: the ${days} days up to the newest entry, ${dates}.` : dates;
 }

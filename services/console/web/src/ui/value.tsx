@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { indented, isText, readable, text, textsOf } from "../answers.ts";
 import type { Texts } from "../questions.ts";
 import { count } from "../time.ts";
-import { Text } from "./parts.tsx";
+import { Named, Text } from "./parts.tsx";
 
 /** How much of a text is shown at first, and how much more each button adds, in characters. A browser draws this at once. */
 const firstLength = 600;
@@ -32,9 +32,9 @@ export function LongText({ children, code = false, first = firstLength }: { chil
 const shortLength = 60;
 
 /** Choice shows the text of a choice with the value that entries have, or else the value. */
-export function Choice({ value, texts, children }: { value: string; texts: Texts | undefined; children: ComponentChildren }) {
+function Choice({ value, texts, children }: { value: string; texts: Texts | undefined; children: ComponentChildren }) {
   const chosen = texts?.get(value);
-  return chosen === undefined ? <>{children}</> : <><Text>{chosen}</Text> <code class="muted"><Text>{value}</Text></code></>;
+  return chosen === undefined ? <>{children}</> : <Named name={chosen} code={value} />;
 }
 
 /** Value shows a value of JSON: a text as it is, nested values indented. */
