@@ -96,7 +96,7 @@ func awaitAPIServer(ctx context.Context, kube *rest.Config, log *slog.Logger) bo
 	}) == nil
 }
 
-// control runs the controllers until ctx ends. A fault of the start is none after ctx has ended.
+// control runs the controllers until ctx ends. If ctx ends during the start, a fault of the start is no error.
 func control(ctx context.Context, kube *rest.Config, cfg Config, tel *telemetry.Telemetry, server *server, parts *shutdown.Stack) error {
 	mgr, err := newManager(kube, cfg, tel)
 	if err == nil {

@@ -51,8 +51,8 @@ func (r *Refusals) Count(network string) {
 	}
 }
 
-// Refuse counts one refused key of the network. The result is the error to answer: why, or RateLimited if the network was
-// over its limit before.
+// Refuse counts one refused key of the network. The result is the error to answer: why, which may be nil, or RateLimited if
+// the network was over its limit before.
 func (r *Refusals) Refuse(network string, why error) error {
 	if err := r.Check(network); err != nil {
 		return err

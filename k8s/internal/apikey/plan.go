@@ -144,7 +144,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 
 	current := s.current()
 	settled := settledAt(s, current, settle)
-	wait := now.Before(settled) && settled.Sub(now) <= 2*settle // later: the clock was set back since a key was minted
+	wait := now.Before(settled) && settled.Sub(now) <= 2*settle // a longer wait: the clock was set back since a key was minted
 	if wait {
 		wake = settled
 	}

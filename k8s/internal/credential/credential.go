@@ -174,7 +174,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.tokens != nil {
 		share := limits.Share{Holder: limits.Namespace(object.Namespace), Most: namespaceFetchers}
 		if r.tokens.workers.Take(1, share) != nil {
-			return reconcile.Result{RequeueAfter: shareRetry/2 + rand.N(shareRetry)}, nil // not all at once, as one turn is free then
+			return reconcile.Result{RequeueAfter: shareRetry/2 + rand.N(shareRetry)}, nil // at different times, because turns become free one by one
 		}
 		defer r.tokens.workers.Give(1, share)
 	}

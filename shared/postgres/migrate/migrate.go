@@ -59,7 +59,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// lostAfter is how long a connection may be idle. It is longer than any pause of a migration.
+// lostAfter is how long a connection may be idle, longer than any pause of a migration.
 const lostAfter = 5 * time.Minute
 
 // lockPause is the shortest time between two attempts to get the lock. The longest time is twice lockPause.

@@ -339,8 +339,8 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 // InTx runs do in a transaction (read committed). InTx commits if do returns nil. Otherwise InTx rolls back, even if do
 // panics. The error [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
 //
-// If the machine of this process is lost, Postgres ends the idle transaction. Postgres does so after the longest time that a
-// transaction may take. Without this limit, its locks would stay until the connection's keepalive fails: two hours by default.
+// If the machine of this process is lost, Postgres ends the idle transaction after the longest time that a transaction may
+// take. Otherwise the locks of the transaction would stay until the keepalive of the connection fails: two hours by default.
 func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx)
 	if err != nil {

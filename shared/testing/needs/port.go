@@ -12,8 +12,8 @@ import (
 // listen again. While no server listens, the port refuses connections.
 //
 // A socket that is bound and does not listen holds the port. Linux lets a server with SO_REUSEADDR listen next to such a
-// socket (socket(7)). It gives the port to no other listener that asks for any port, and to no client. Other systems let
-// no server listen there, so Port releases the port at once, and another program may take the port.
+// socket (socket(7)). Linux gives the port to no other listener that asks for any port, and to no client. Other systems
+// let no server listen there, so Port releases the port at once, and another program may take the port.
 func Port(t testing.TB) int {
 	t.Helper()
 	syscall.ForkLock.RLock() // no child process inherits the socket

@@ -49,9 +49,9 @@ const (
 // a parameter in [places] is null. more has the parameters after $7. wide selects at least the entries that the
 // statement reads, with the other filters.
 //
-// Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing. The other filters
-// select entries, and then read the progress of each entry. OFFSET 0 keeps Postgres from another order. For a project
-// without statistics of its own, Postgres expects few entries, and would join each row of progress with all of them.
+// Postgres plans each statement for its arguments, so a condition whose argument is null costs nothing. With other filters,
+// the statement selects entries, and then reads the progress of each entry. OFFSET 0 keeps Postgres from another order. For a
+// project without statistics of its own, Postgres expects few entries, and would join each row of progress with all of them.
 func insightOf(sql string, by, wide entry.Selection, more ...any) statement {
 	s := statement{args: make([]any, 1+len(places))}
 	s.args[0] = by.ProjectID

@@ -13,8 +13,9 @@
 -- An entry answers with the different elements of an array, or else with one value. Null and white space are no
 -- answers. For null, #>> '{}' is NULL.
 --
--- The numbers of a key are two arrays in descending order: the negative numbers, and how many entries have that number or
--- a greater one (above). So width_bucket, a binary search, finds the quartiles and the entries of a bin.
+-- The numbers of a key are two arrays, from the greatest number to the least: each number times -1 (negative), and how many
+-- entries have that number or a greater one (above). Both arrays ascend, as width_bucket needs. So a binary search finds the
+-- quartiles and the entries of a bin.
 --
 -- Two bins together are a step of 1, 2 or 5 times a power of ten. The step is the least of which ten hold all numbers.
 WITH newest AS (
